@@ -1,0 +1,83 @@
+"""Everything that Microtome raises on purpose.
+
+    MicrotomeError
+    ├── RequestError            the request is wrong; nothing was done (exit 2)
+    │   ├── EditError           an edit that can't be read, or that doesn't fit the model
+    │   ├── ModelError          a model that can't be found, read or trusted
+    │   │   └── UnsupportedFamily
+    │   ├── DataError           a data set that can't be found or read
+    │   └── MissingExtra        an optional package isn't installed
+    └── RunError                the work failed while running; what is done is kept (exit 1)
+        ├── CertificateFailed   an edit did not do what it says
+        └── StorageError        the disk is full, or a run's folder can't be used
+
+An error says in one line what was given and what was wanted; ``hint`` says what to do.
+"""
+
+from __future__ import annotations
+
+
+class MicrotomeError(Exception):
+    """Root of the tree: ``message`` states the problem, ``hint`` the remedy."""
+
+    exit_code = 1
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message}; {self.hint}" if self.hint else self.message
+
+    def __reduce__(self) -> tuple[type[MicrotomeError], tuple[str, str]]:
+        # Errors cross process borders in runs; the default would lose the hint.
+        return type(self), (self.message, self.hint)
+
+    @property
+    def kind(self) -> str:
+        """The name that scripts see in JSON, e.g. ``EditError``."""
+        return type(self).__name__
+
+
+class RequestError(MicrotomeError):
+    """The request is wrong; nothing was done."""
+
+    exit_code = 2
+
+
+class EditError(RequestError):
+    """An edit that can't be read, or that doesn't fit the model."""
+
+
+class ModelError(RequestError):
+    """A model that can't be found, read or trusted."""
+
+
+class UnsupportedFamily(ModelError):
+    """A model of a family (or with a head) that Microtome has no adapter for."""
+
+
+class DataError(RequestError):
+    """A data set that can't be found or read."""
+
+
+class MissingExtra(RequestError):
+    """An optional package isn't installed."""
+
+    @classmethod
+    def named(cls, package: str, extra: str) -> MissingExtra:
+        """The error for ``package``, with the exact line that installs it."""
+        return cls(f"{package} is not installed", f"pip install 'microtome[{extra}]'")
+
+
+class RunError(MicrotomeError):
+    """The work failed while running; what is done is kept."""
+
+
+class CertificateFailed(RunError):
+    """An edit did not do what it says. The edited model isn't handed out."""
+
+
+class StorageError(RunError):
+    """The disk is full, or a run's folder can't be used."""

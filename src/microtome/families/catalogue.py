@@ -1,0 +1,60 @@
+"""Which families there are, and what their configs call things; no torch here.
+
+Reading a config.json, listing families and refusing a foreign one need only this file. What a family
+*does* is in its own module, which :func:`microtome.families.adapt` imports when a model is there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from microtome.errors import UnsupportedFamily
+
+
+@dataclass(frozen=True)
+class ConfigNames:
+    """The keys under which a family's config keeps its sizes."""
+
+    layers: str = "num_hidden_layers"
+    heads: str = "num_attention_heads"
+    width: str = "hidden_size"
+    inner: str = "intermediate_size"
+    vocabulary: str = "vocab_size"
+    positions: str = "max_position_embeddings"
+
+
+@dataclass(frozen=True)
+class FamilyFacts:
+    """One family: its name, the ``model_type`` values it answers to, and its module."""
+
+    name: str
+    model_types: tuple[str, ...]
+    module: str
+    config: ConfigNames = ConfigNames()
+
+
+FAMILIES: tuple[FamilyFacts, ...] = (
+    FamilyFacts("bert", ("bert",), "microtome.families.bert"),
+    FamilyFacts("roberta", ("roberta", "xlm-roberta", "camembert"), "microtome.families.roberta"),
+    FamilyFacts("electra", ("electra",), "microtome.families.electra"),
+    FamilyFacts(
+        "distilbert",
+        ("distilbert",),
+        "microtome.families.distilbert",
+        ConfigNames(layers="n_layers", heads="n_heads", width="dim", inner="hidden_dim"),
+    ),
+    FamilyFacts("albert", ("albert",), "microtome.families.albert"),
+    FamilyFacts("modernbert", ("modernbert",), "microtome.families.modernbert"),
+)
+
+
+def facts_of(model_type: str) -> FamilyFacts:
+    """The facts of the family that ``model_type`` belongs to; an unknown one is refused by name."""
+    for facts in FAMILIES:
+        if model_type in facts.model_types:
+            return facts
+    known = ", ".join(name for facts in FAMILIES for name in facts.model_types)
+    raise UnsupportedFamily(
+        f"a model of type {model_type!r} was given, and Microtome has no adapter for it",
+        f"supported: {known}",
+    )

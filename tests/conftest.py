@@ -1,0 +1,35 @@
+"""What every test shares: no network, and one way to reach real data."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+# Before transformers is imported anywhere: tests never ask the network.
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def shared_folder() -> Path:
+    """The folder with real data and models: MICROTOME_TEST_DATA, or ../shared."""
+    return Path(os.environ.get("MICROTOME_TEST_DATA", ROOT.parent / "shared"))
+
+
+@pytest.fixture(scope="session")
+def shared_data():
+    """A function from a relative path ("data/glue/MRPC") to a real one; skips where it is absent."""
+
+    def find(relative: str) -> Path:
+        path = shared_folder() / relative
+        if not path.exists():
+            reason = f"real data {relative} not found in {shared_folder()} (set MICROTOME_TEST_DATA)"
+            if os.environ.get("CI"):
+                pytest.fail(reason)
+            pytest.skip(reason)
+        return path
+
+    return find
