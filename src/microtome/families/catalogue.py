@@ -1,7 +1,7 @@
 """Which families there are, and what their configs call things; no torch here.
 
-Reading a config.json, listing families and refusing a foreign one need only this file. What a family
-*does* is in its own module, which :func:`microtome.families.adapt` imports when a model is there.
+Reading a config.json, listing families and refusing a foreign one need only this file. What a
+family *does* is in its own module, which :func:`microtome.families.adapt` imports for a model.
 """
 
 from __future__ import annotations

@@ -1,0 +1,100 @@
+"""BERT, and the layer structure that RoBERTa and ELECTRA share with it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor, nn
+
+from microtome.families.seam import Family, Part, split_heads
+
+
+class BertLike(Family):
+    """A family whose blocks are built like BERT's; what lies around the blocks differs."""
+
+    parts = (
+        Part("query", "attention.self.query"),
+        Part("key", "attention.self.key"),
+        Part("value", "attention.self.value"),
+        Part("attention_output", "attention.output.dense"),
+        Part("intermediate", "intermediate.dense"),
+        Part("output", "output.dense"),
+    )
+    norms = ("attention.output.LayerNorm", "output.LayerNorm")
+    position_offset = 0
+
+    @property
+    def layers(self) -> list[Any]:
+        """The blocks."""
+        return list(self.body.encoder.layer)
+
+    @property
+    def layers_path(self) -> str:
+        """``bert.encoder.layer``, or without the prefix in a headless model."""
+        prefix = "" if self.model is self.body else f"{self.model.base_model_prefix}."
+        return f"{prefix}encoder.layer"
+
+    def embed(self, ids: Tensor, positions: Tensor, segments: Tensor) -> Tensor:
+        """Words, then segments, then positions: summed in transformers' order, to the bit."""
+        own = self.body.embeddings
+        summed = own.word_embeddings(ids) + own.token_type_embeddings(segments)
+        summed = summed + own.position_embeddings(positions + self.position_offset)
+        states: Tensor = own.dropout(own.LayerNorm(summed))
+        return states
+
+    def project(
+        self, index: int, states: Tensor, positions: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Three separate projections."""
+        own = self.layers[index].attention.self
+        width = own.attention_head_size
+        return (
+            split_heads(own.query(states), width),
+            split_heads(own.key(states), width),
+            split_heads(own.value(states), width),
+        )
+
+    @property
+    def attention_dropout(self) -> float:
+        """From the config."""
+        return float(self.config.attention_probs_dropout_prob)
+
+    def project_output(self, index: int, context: Tensor) -> Tensor:
+        """``attention.output.dense``."""
+        projected: Tensor = self.layers[index].attention.output.dense(context)
+        return projected
+
+    def attention_residual(self, index: int, states: Tensor, projected: Tensor) -> Tensor:
+        """Post-norm: the norm closes the residual."""
+        own = self.layers[index].attention.output
+        closed: Tensor = own.LayerNorm(own.dropout(projected) + states)
+        return closed
+
+    def feed_forward(self, index: int, states: Tensor) -> Tensor:
+        """Post-norm here too."""
+        layer = self.layers[index]
+        closed: Tensor = layer.output(layer.intermediate(states), states)
+        return closed
+
+
+class Bert(BertLike):
+    """BERT: pooler before the classifier, MLM head in ``cls.predictions``."""
+
+    def mlm_features(self, states: Tensor) -> Tensor:
+        """Dense, activation, norm."""
+        features: Tensor = self.model.cls.predictions.transform(states)
+        return features
+
+    def mlm_decoder(self) -> nn.Linear:
+        """Tied to the word embeddings, with a bias of its own."""
+        decoder: nn.Linear = self.model.cls.predictions.decoder
+        return decoder
+
+    def classify(self, pooled: Tensor) -> Tensor:
+        """The pooler reads the first of a list of states, hence the extra axis."""
+        features = self.body.pooler(pooled[:, None])
+        logits: Tensor = self.model.classifier(self.model.dropout(features))
+        return logits
+
+
+ADAPTER = Bert

@@ -1,0 +1,42 @@
+"""ELECTRA: BERT's blocks, embeddings that may be narrower than the blocks."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from microtome.families.bert import BertLike
+
+
+class Electra(BertLike):
+    """ELECTRA: generators have an MLM head, discriminators have none."""
+
+    def embed(self, ids: Tensor, positions: Tensor, segments: Tensor) -> Tensor:
+        """As BERT, then up to the blocks' width where the two differ."""
+        states = super().embed(ids, positions, segments)
+        if hasattr(self.body, "embeddings_project"):
+            states = self.body.embeddings_project(states)
+        return states
+
+    def tied_features(self, states: Tensor) -> Tensor:
+        """Back to the embedding width by the transpose of the way up."""
+        if hasattr(self.body, "embeddings_project"):
+            states = states @ self.body.embeddings_project.weight
+        return states
+
+    def mlm_features(self, states: Tensor) -> Tensor:
+        """Dense to the embedding width, GELU, norm."""
+        features: Tensor = self.model.generator_predictions(states)
+        return features
+
+    def mlm_decoder(self) -> nn.Linear:
+        """Tied to the word embeddings, with a bias of its own."""
+        decoder: nn.Linear = self.model.generator_lm_head
+        return decoder
+
+    def classify(self, pooled: Tensor) -> Tensor:
+        """The head reads the first of a list of states, hence the extra axis."""
+        logits: Tensor = self.model.classifier(pooled[:, None])
+        return logits
+
+
+ADAPTER = Electra

@@ -1,0 +1,292 @@
+"""The adapter seam: what every family must be able to do, in one abstract class.
+
+A :class:`Family` is bound to one model. It names the model's pieces (layers, projections, norms),
+rearranges its layers, and runs its forward pass piece by piece, on states of any leading shape
+``(..., D)``: a padded batch ``(B, L, D)`` and a packed one ``(T, D)`` alike. What lies between the
+pieces, attention over keys and the choice of which tokens to compute, belongs to the caller.
+"""
+
+from __future__ import annotations
+
+import copy
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+from microtome.errors import EditError, UnsupportedFamily
+from microtome.families.catalogue import FamilyFacts, facts_of
+
+HeadKind = Literal["mlm", "classification", "question-answering"]
+Reads = Literal["first", "mean", "all"]
+
+PART_NAMES = ("query", "key", "value", "attention_output", "intermediate", "output")
+
+_HEAD_OF_CLASS: dict[str, HeadKind | None] = {
+    "ForMaskedLM": "mlm",
+    "ForSequenceClassification": "classification",
+    "ForQuestionAnswering": "question-answering",
+    "Model": None,
+}
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A model's sizes, under one set of names for all families."""
+
+    n_layers: int
+    n_heads: int
+    width: int
+    inner: int
+    vocabulary: int
+    embedding_width: int
+    n_positions: int
+
+    @property
+    def head_width(self) -> int:
+        """The width of one head's query, key and value."""
+        return self.width // self.n_heads
+
+
+@dataclass(frozen=True)
+class Part:
+    """One of a layer's six projections: the module that holds it, and its rows there."""
+
+    name: str
+    path: str
+    rows: tuple[int, int] | None = None  # fused projections hold several parts in one matrix
+
+    def weight(self, layer: nn.Module) -> Tensor:
+        """The part's weight (out, in) as a view: writing to it writes to the model."""
+        return self._own(layer.get_submodule(self.path).get_parameter("weight"))
+
+    def bias(self, layer: nn.Module) -> Tensor | None:
+        """The part's bias (out,) as a view, or None where the family has none."""
+        module = layer.get_submodule(self.path)
+        return None if module.bias is None else self._own(module.get_parameter("bias"))
+
+    def _own(self, parameter: nn.Parameter) -> Tensor:
+        values = parameter.detach()
+        return values if self.rows is None else values[self.rows[0] : self.rows[1]]
+
+
+@dataclass(frozen=True)
+class DepthRules:
+    """What a depth edit may do to a model. The defaults hold for layers that are free and alike."""
+
+    shared: bool = False  # one set of weights applied at every depth: only the count can change
+    first_fixed: bool = False  # layer 0 is built differently: it stays first, and single
+    refusal: str = ""  # why no depth edit is possible at all
+    most: int = 2**31
+
+    def check(self, order: tuple[int, ...]) -> None:
+        """Raise :class:`EditError` if ``order`` (the source of each new layer) isn't possible."""
+        if self.refusal:
+            raise EditError(self.refusal, "put unshare() first")
+        if len(order) > self.most:
+            raise EditError(f"{len(order)} layers asked for, but at most {self.most} are possible")
+        if self.first_fixed and (order[0] != 0 or 0 in order[1:]):
+            raise EditError(
+                "layer 0 of this family has no attention norm and must stay first and single",
+                "leave layer 0 out of duplications, removals and moves",
+            )
+
+
+class Family(ABC):
+    """One encoder family, bound to one model."""
+
+    parts: tuple[Part, ...]
+    norms: ClassVar[tuple[str, ...]]  # paths of a layer's norms
+    uses_segments: ClassVar[bool] = True
+
+    def __init__(self, model: PreTrainedModel) -> None:
+        self.model = model
+        self.config = model.config
+        self.facts: FamilyFacts = facts_of(model.config.model_type)
+        self.body: Any = model.base_model  # transformers' modules are untyped
+        self.head: HeadKind | None = head_of(model)
+
+    # --- structure -------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        """The family's name, as in ``list``."""
+        return self.facts.name
+
+    @property
+    def shape(self) -> Shape:
+        """The model's sizes, read from its config."""
+        names, config = self.facts.config, self.config
+        width = getattr(config, names.width)
+        return Shape(
+            n_layers=getattr(config, names.layers),
+            n_heads=getattr(config, names.heads),
+            width=width,
+            inner=getattr(config, names.inner),
+            vocabulary=getattr(config, names.vocabulary),
+            embedding_width=self.word_embeddings.shape[1],
+            n_positions=self.n_positions,
+        )
+
+    @property
+    def n_positions(self) -> int:
+        """How many tokens a text may have."""
+        return int(getattr(self.config, self.facts.config.positions))
+
+    @property
+    def depth_rules(self) -> DepthRules:
+        """What depth edits may do here."""
+        return DepthRules()
+
+    @property
+    @abstractmethod
+    def layers(self) -> list[Any]:
+        """The block applied at each depth; shared blocks appear once for every application."""
+
+    @property
+    @abstractmethod
+    def layers_path(self) -> str:
+        """Where the layers live, as a prefix of parameter names: ``bert.encoder.layer``."""
+
+    def layer_prefix(self, index: int) -> str:
+        """The prefix of the parameter names of layer ``index``."""
+        return f"{self.layers_path}.{index}"
+
+    def part(self, name: str) -> Part:
+        """The projection called ``name`` (one of ``PART_NAMES``)."""
+        return next(part for part in self.parts if part.name == name)
+
+    def head_rows(self, head: int) -> slice:
+        """One head's rows of query, key and value, and its columns of the attention output."""
+        width = self.shape.head_width
+        return slice(head * width, (head + 1) * width)
+
+    # --- surgery, in place: called on private copies only ------------------------------------
+
+    def arrange_(self, order: tuple[int, ...]) -> None:
+        """Put copies of the layers in ``order``; the first use of a layer keeps its module."""
+        self.depth_rules.check(order)
+        old, used, new = self.layers, set[int](), []
+        for source in order:
+            new.append(old[source] if source not in used else self.copy_of(old[source]))
+            used.add(source)
+        self.set_layers_(new)
+        setattr(self.config, self.facts.config.layers, len(new))
+        for index, layer in enumerate(new):
+            for module in layer.modules():
+                if hasattr(module, "layer_idx"):
+                    module.layer_idx = index
+
+    def copy_of(self, layer: nn.Module) -> nn.Module:
+        """An untied copy of a layer that still reads the model's own config object."""
+        # The memo keeps every config the layer points to: a copied config would miss later changes.
+        configs = {id(m.config): m.config for m in layer.modules() if hasattr(m, "config")}
+        return copy.deepcopy(layer, configs)
+
+    def set_layers_(self, layers: list[nn.Module]) -> None:
+        """Replace the stack of blocks."""
+        parent, _, attribute = self.layers_path.rpartition(".")
+        setattr(self.model.get_submodule(parent), attribute, nn.ModuleList(layers))
+
+    def unshare_(self) -> None:
+        """Give every depth its own copy of a shared layer."""
+        raise EditError(f"unshare() asked for, but {self.name} models share no layers")
+
+    # --- the forward pass, in pieces ---------------------------------------------------------
+
+    @abstractmethod
+    def embed(self, ids: Tensor, positions: Tensor, segments: Tensor) -> Tensor:
+        """The state at depth 0: ids, 0-based positions within the text, segments → (..., D)."""
+
+    @abstractmethod
+    def project(
+        self, index: int, states: Tensor, positions: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Query, key, value of layer ``index``: (..., D) → three of (..., H, Dh)."""
+
+    def window(self, index: int) -> int | None:
+        """Tokens further apart than this don't see each other in layer ``index``; None: all do."""
+        return None
+
+    @property
+    def scaling(self) -> float:
+        """What attention scores are multiplied by."""
+        return float(self.shape.head_width**-0.5)
+
+    @property
+    @abstractmethod
+    def attention_dropout(self) -> float:
+        """The dropout rate on attention weights, in training."""
+
+    @abstractmethod
+    def project_output(self, index: int, context: Tensor) -> Tensor:
+        """The attention's output projection, bias included: (..., H·Dh) → (..., D)."""
+
+    @abstractmethod
+    def attention_residual(self, index: int, states: Tensor, projected: Tensor) -> Tensor:
+        """Close the attention half: a layer's input, its projected context → residual, norm."""
+
+    def attention_output(self, index: int, states: Tensor, context: Tensor) -> Tensor:
+        """Output projection, residual and norm of layer ``index``: (..., D)."""
+        return self.attention_residual(index, states, self.project_output(index, context))
+
+    @abstractmethod
+    def feed_forward(self, index: int, states: Tensor) -> Tensor:
+        """The feed-forward half of layer ``index``, residual and norm included."""
+
+    def final_norm(self, states: Tensor) -> Tensor:
+        """What lies between the last layer and the head; also what inner states need to be read."""
+        return states
+
+    # --- readouts and heads ------------------------------------------------------------------
+
+    @property
+    def word_embeddings(self) -> Tensor:
+        """The word embedding matrix (V, E)."""
+        weight: Tensor = self.body.get_input_embeddings().weight
+        return weight
+
+    def tied_features(self, states: Tensor) -> Tensor:
+        """States on the way to a comparison with the word embeddings: (..., D) → (..., E)."""
+        return self.final_norm(states)
+
+    @abstractmethod
+    def mlm_features(self, states: Tensor) -> Tensor:
+        """The MLM head up to its decoder, from states after ``final_norm``: (..., D) → (..., E)."""
+
+    @abstractmethod
+    def mlm_decoder(self) -> nn.Linear:
+        """The MLM head's last projection (V, E): apart, so that the vocabulary can go in chunks."""
+
+    @property
+    def reads(self) -> Reads:
+        """Which final states the head looks at."""
+        return "first" if self.head == "classification" else "all"
+
+    @abstractmethod
+    def classify(self, pooled: Tensor) -> Tensor:
+        """Logits (n, labels) from one final state per text (n, D), chosen as ``reads`` says."""
+
+    def answer(self, states: Tensor) -> Tensor:
+        """Start and end logits of a question-answering head: (..., D) → (..., 2)."""
+        logits: Tensor = self.model.qa_outputs(states)
+        return logits
+
+
+def head_of(model: PreTrainedModel) -> HeadKind | None:
+    """Which head a model has; heads that Microtome can't use are refused by name."""
+    name = type(model).__name__
+    for suffix, head in _HEAD_OF_CLASS.items():
+        if name.endswith(suffix):
+            return head
+    raise UnsupportedFamily(
+        f"a {name} was given, and Microtome knows no such head",
+        "supported: masked LM, sequence classification, question answering, or no head",
+    )
+
+
+def split_heads(values: Tensor, head_width: int) -> Tensor:
+    """(..., H·Dh) → (..., H, Dh)."""
+    return values.reshape(*values.shape[:-1], -1, head_width)
