@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 import torch
-from tiny import FAMILY_TYPES, tiny_batch, tiny_model
 
 from microtome.families import adapt
 from microtome.families.seam import Family
+from tiny import FAMILY_TYPES, tiny_batch, tiny_model
 
 # As 24 layers' worth of float32 rounding between two orders of the same sums, at weights of 0.3.
 CLOSE = {"rtol": 1e-4, "atol": 1e-4}
@@ -25,7 +25,7 @@ def allowed_keys(family: Family, index: int, mask: torch.Tensor) -> torch.Tensor
 
 @torch.no_grad()
 def states_by_pieces(family: Family, batch: dict) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
-    """All states (depth 0 to N, before any final norm) and attention maps, from the pieces alone."""
+    """All states (depth 0 to N, no final norm) and attention maps, from the pieces alone."""
     ids, mask = batch["input_ids"], batch["attention_mask"]
     positions = torch.arange(ids.shape[1]).expand_as(ids)
     segments = batch.get("token_type_ids", torch.zeros_like(ids))
@@ -119,7 +119,7 @@ def test_answer_piece_gives_start_and_end_logits(kind):
 
 @pytest.mark.parametrize("kind", FAMILY_TYPES)
 def test_pieces_work_on_packed_tokens_as_on_padded_ones(kind):
-    """Everything but attention is a function of single tokens: (T, D) gives what (B, L, D) gives."""
+    """Everything but attention works on single tokens: (T, D) gives what (B, L, D) gives."""
     family = adapt(tiny_model(kind, "mlm"))
     batch = tiny_batch(kind)
     real = batch["attention_mask"].bool()
