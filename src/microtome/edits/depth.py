@@ -1,0 +1,255 @@
+"""Depth edits: each one is an order of layers, the source layer of every new position."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar, SupportsIndex
+
+from microtome.edits.arguments import (
+    LayerArgument,
+    check_layers,
+    distinct_layers,
+    layer_set,
+    listed_layers,
+    whole_number,
+)
+from microtome.edits.edit import Edit, Option
+from microtome.errors import EditError
+from microtome.values import LARGEST_NUMBER, format_ranges
+
+# ALBERT applies one layer again and again: nothing grows but time.
+MOST_SHARED_LAYERS = 64
+
+
+class DepthEdit(Edit):
+    """An edit that copies, drops or moves whole layers."""
+
+    def order(self, n_layers: int, *, first_copied: int = 0) -> tuple[int, ...]:
+        """The source layer of every new position, on a model of ``n_layers`` layers.
+
+        Layers below ``first_copied`` must stay first and single (ModernBERT's layer 0).
+        """
+        order = self._order(n_layers, first_copied)
+        if not order:
+            raise EditError(f"{self} would remove all {n_layers} layers", "at least one stays")
+        self._check_fixed(order, first_copied)
+        return order
+
+    def count(self, n_layers: int, *, most: int = MOST_SHARED_LAYERS) -> int:
+        """How many layers there are afterwards, where all of them share their weights (ALBERT)."""
+        count = self._count(n_layers)
+        if not 1 <= count <= most:
+            raise EditError(f"{self} would give {count} layers", f"1 to {most} are possible here")
+        return count
+
+    @abstractmethod
+    def _order(self, n_layers: int, first_copied: int) -> tuple[int, ...]:
+        """The order, before the checks that hold for all."""
+
+    def _count(self, n_layers: int) -> int:
+        return len(self._order(n_layers, 0))
+
+    def _check_fixed(self, order: tuple[int, ...], first_copied: int) -> None:
+        fixed = tuple(range(first_copied))
+        moved = order[:first_copied] != fixed or any(i < first_copied for i in order[first_copied:])
+        if moved:
+            which = f"layer{'s' if first_copied > 1 else ''} {format_ranges(fixed)}"
+            raise EditError(
+                f"{self} would copy, move or remove {which}",
+                f"{which} must stay first and single here: use layers from {first_copied} on",
+            )
+
+
+@dataclass(frozen=True, repr=False)
+class Extend(DepthEdit):
+    """To ``n_layers`` layers: the first ones duplicated once, each copy right after its original.
+
+    From N layers, K is possible where N ≤ K ≤ 2N; K = N is the identity.
+    """
+
+    name: ClassVar[str] = "extend"
+
+    n_layers: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "n_layers", whole_number(self.n_layers, "layers"))
+
+    def listed(self) -> tuple[int | str, ...]:
+        """The number of layers."""
+        return (self.n_layers,)
+
+    def _order(self, n_layers: int, first_copied: int) -> tuple[int, ...]:
+        most = 2 * n_layers - first_copied
+        if not n_layers <= self.n_layers <= most:
+            raise EditError(
+                f"{self} asked for, but a model of {n_layers} layers takes "
+                f"extend({n_layers}) to extend({most})",
+                "remove(...) makes it smaller" if self.n_layers < n_layers else "",
+            )
+        copied = range(first_copied, first_copied + self.n_layers - n_layers)
+        return _with_copies(n_layers, copied, times=1)
+
+    def _count(self, n_layers: int) -> int:
+        return self.n_layers
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class Duplicate(DepthEdit):
+    """Copies of single layers, right after their originals: 0-2 gives 0,0,1,1,2,2,3 and so on."""
+
+    name: ClassVar[str] = "duplicate"
+
+    layers: tuple[int, ...]
+    first: int | None
+    last: int | None
+    times: int
+
+    def __init__(
+        self,
+        *layers: LayerArgument,
+        first: SupportsIndex | None = None,
+        last: SupportsIndex | None = None,
+        times: SupportsIndex = 1,
+    ) -> None:
+        if (bool(layers) + (first is not None) + (last is not None)) != 1:
+            raise EditError("layers to duplicate wanted", "give either layers, first= or last=")
+        hint = "times=2 adds two copies of each layer"
+        listed = distinct_layers(layers, hint) if layers else ()
+        object.__setattr__(self, "layers", listed)
+        object.__setattr__(self, "first", None if first is None else whole_number(first, "first"))
+        object.__setattr__(self, "last", None if last is None else whole_number(last, "last"))
+        object.__setattr__(self, "times", whole_number(times, "times"))
+
+    def listed(self) -> tuple[int | str, ...]:
+        """The layers, as ranges."""
+        return as_arguments(self.layers)
+
+    def options(self) -> dict[str, Option]:
+        """The side, and how many copies where it isn't one."""
+        shown = {"first": self.first, "last": self.last}
+        options: dict[str, Option] = {k: v for k, v in shown.items() if v is not None}
+        if self.times != 1:
+            options["times"] = self.times
+        return options
+
+    def _order(self, n_layers: int, first_copied: int) -> tuple[int, ...]:
+        if self.first is not None:
+            copied = end_layers("first", self.first, n_layers)
+        elif self.last is not None:
+            copied = end_layers("last", self.last, n_layers)
+        else:
+            check_layers(self.layers, n_layers)
+            copied = self.layers
+        n_after = n_layers + len(copied) * self.times
+        if n_after > LARGEST_NUMBER:
+            raise EditError(f"{self} would give {n_after} layers", f"at most {LARGEST_NUMBER}")
+        return _with_copies(n_layers, copied, times=self.times)
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class Repeat(DepthEdit):
+    """One block of layers once more after itself: 3-5 gives 0,1,2,3,4,5,3,4,5,6 and so on."""
+
+    name: ClassVar[str] = "repeat"
+
+    layers: tuple[int, ...]
+
+    def __init__(self, *layers: LayerArgument) -> None:
+        block = listed_layers(layers)
+        if block != tuple(range(block[0], block[0] + len(block))):
+            raise EditError(
+                f"one block of neighbouring layers wanted, {format_ranges(block)} given",
+                "write one range: repeat(3-5)",
+            )
+        object.__setattr__(self, "layers", block)
+
+    def listed(self) -> tuple[int | str, ...]:
+        """The block, as one range."""
+        return as_arguments(self.layers)
+
+    def _order(self, n_layers: int, first_copied: int) -> tuple[int, ...]:
+        check_layers(self.layers, n_layers)
+        after = self.layers[-1] + 1
+        return (*range(after), *self.layers, *range(after, n_layers))
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class Remove(DepthEdit):
+    """Without these layers."""
+
+    name: ClassVar[str] = "remove"
+
+    layers: tuple[int, ...]
+
+    def __init__(self, *layers: LayerArgument) -> None:
+        object.__setattr__(self, "layers", layer_set(layers))
+
+    def listed(self) -> tuple[int | str, ...]:
+        """The layers, as ranges."""
+        return as_arguments(self.layers)
+
+    def _order(self, n_layers: int, first_copied: int) -> tuple[int, ...]:
+        check_layers(self.layers, n_layers)
+        removed = frozenset(self.layers)
+        return tuple(layer for layer in range(n_layers) if layer not in removed)
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class Keep(DepthEdit):
+    """These layers only, in the model's order."""
+
+    name: ClassVar[str] = "keep"
+
+    layers: tuple[int, ...]
+
+    def __init__(self, *layers: LayerArgument) -> None:
+        object.__setattr__(self, "layers", layer_set(layers))
+
+    def listed(self) -> tuple[int | str, ...]:
+        """The layers, as ranges."""
+        return as_arguments(self.layers)
+
+    def _order(self, n_layers: int, first_copied: int) -> tuple[int, ...]:
+        check_layers(self.layers, n_layers)
+        return self.layers
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class Order(DepthEdit):
+    """The layers in exactly this order; one may occur several times, or not at all."""
+
+    name: ClassVar[str] = "order"
+
+    layers: tuple[int, ...]
+
+    def __init__(self, *layers: LayerArgument) -> None:
+        object.__setattr__(self, "layers", listed_layers(layers))
+
+    def listed(self) -> tuple[int | str, ...]:
+        """Every layer by itself: in an order, ranges would hide what happens."""
+        return self.layers
+
+    def _order(self, n_layers: int, first_copied: int) -> tuple[int, ...]:
+        check_layers(self.layers, n_layers)
+        return self.layers
+
+
+def as_arguments(layers: tuple[int, ...]) -> tuple[int | str, ...]:
+    """Layers as they are printed: ranges collapsed, single ones as numbers."""
+    parts = format_ranges(layers).split(",") if layers else []
+    return tuple(part if "-" in part else int(part) for part in parts)
+
+
+def end_layers(option: str, count: int, n_layers: int) -> tuple[int, ...]:
+    """The ``count`` layers at one end: ``first`` and ``bottom``, or ``last`` and ``top``."""
+    if count > n_layers:
+        s = "" if n_layers == 1 else "s"
+        raise EditError(f"{option}={count} asked for, but the model has {n_layers} layer{s}")
+    start = 0 if option in ("first", "bottom") else n_layers - count
+    return tuple(range(start, start + count))
+
+
+def _with_copies(n_layers: int, copied: range | tuple[int, ...], *, times: int) -> tuple[int, ...]:
+    again = frozenset(copied)
+    return tuple(layer for layer in range(n_layers) for _ in range(1 + times * (layer in again)))

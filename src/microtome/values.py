@@ -1,0 +1,172 @@
+"""The small words of the domain: a head, a pattern of heads, ranges of layers. No torch here.
+
+Layers and heads are counted from 0; ranges are inclusive: ``0-2`` is the layers 0, 1 and 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from microtome.errors import RequestError
+
+# No encoder comes near; a number above it is a slip of the finger, and would only eat memory.
+LARGEST_NUMBER = 10_000
+
+_DIGITS = frozenset("0123456789")
+
+
+@dataclass(frozen=True, order=True)
+class Head:
+    """Head ``head`` of layer ``layer``, written ``3.7``."""
+
+    layer: int
+    head: int
+
+    def __post_init__(self) -> None:
+        _check_index(self.layer, "layer")
+        _check_index(self.head, "head")
+
+    def __str__(self) -> str:
+        return f"{self.layer}.{self.head}"
+
+    @classmethod
+    def parse(cls, text: str) -> Head:
+        """Read ``3.7``."""
+        pattern = HeadPattern.parse(text)
+        if pattern.layer is None or pattern.head is None:
+            raise RequestError(f"one head wanted, {quoted(text)} given", "write LAYER.HEAD: 3.7")
+        return cls(pattern.layer, pattern.head)
+
+
+@dataclass(frozen=True)
+class HeadPattern:
+    """A set of heads: ``3.7``, ``3.*`` (all of layer 3) or ``*.7`` (number 7 of every layer).
+
+    ``None`` stands for "all".
+    """
+
+    layer: int | None
+    head: int | None
+
+    def __post_init__(self) -> None:
+        for number, what in ((self.layer, "layer"), (self.head, "head")):
+            if number is not None:
+                _check_index(number, what)
+
+    def __str__(self) -> str:
+        return f"{_index_or_star(self.layer)}.{_index_or_star(self.head)}"
+
+    @classmethod
+    def parse(cls, text: str) -> HeadPattern:
+        """Read ``3.7``, ``3.*``, ``*.7`` or ``*.*``."""
+        layer, dot, head = text.strip().partition(".")
+        if not (dot and _is_index_or_star(layer) and _is_index_or_star(head)):
+            raise RequestError(
+                f"a head wanted, {quoted(text)} given", "write LAYER.HEAD: 3.7, 3.* or *.7"
+            )
+        return cls(
+            None if layer == "*" else parse_number(layer),
+            None if head == "*" else parse_number(head),
+        )
+
+    def expand(self, n_layers: int, n_heads: int) -> tuple[Head, ...]:
+        """The heads that are meant on a model of this size; outside of it is an error."""
+        if self.layer is not None:
+            check_layer(self.layer, n_layers)
+        if self.head is not None and self.head >= n_heads:
+            raise RequestError(
+                f"head {self.head} asked for ({self}), but a layer has {_span('head', n_heads)}"
+            )
+        layers = range(n_layers) if self.layer is None else (self.layer,)
+        heads = range(n_heads) if self.head is None else (self.head,)
+        return tuple(Head(layer, head) for layer in layers for head in heads)
+
+
+def parse_ranges(text: str) -> tuple[int, ...]:
+    """Read ``0-2,5`` as (0, 1, 2, 5), in the order written."""
+    numbers: list[int] = []
+    for part in text.split(","):
+        numbers.extend(_parse_range(part))
+        if len(numbers) > LARGEST_NUMBER + 1:
+            raise RequestError(f"{quoted(text)} lists more than {LARGEST_NUMBER + 1} numbers")
+    return tuple(numbers)
+
+
+def format_ranges(numbers: Iterable[int], *, separator: str = ",") -> str:
+    """Write (0, 1, 2, 5) as ``0-2,5``; :func:`parse_ranges` gives the same numbers back."""
+    return separator.join(
+        str(first) if first == last else f"{first}-{last}" for first, last in _runs(numbers)
+    )
+
+
+def parse_number(text: str) -> int:
+    """Read a whole number from 0 to :data:`LARGEST_NUMBER`, of plain digits only."""
+    digits = text.strip()
+    if not _is_digits(digits):
+        raise RequestError(f"a whole number wanted, {quoted(text)} given")
+    # Looked at as text first: Python refuses to read thousands of digits, with a ValueError.
+    significant = digits.lstrip("0") or "0"
+    if len(significant) > len(str(LARGEST_NUMBER)) or int(significant) > LARGEST_NUMBER:
+        raise RequestError(f"{quoted(text)} is too large", f"at most {LARGEST_NUMBER}")
+    return int(significant)
+
+
+def check_layer(layer: int, n_layers: int) -> None:
+    """Refuse a layer that a model of ``n_layers`` layers doesn't have."""
+    if not 0 <= layer < n_layers:
+        raise RequestError(f"layer {layer} asked for, but the model has {_span('layer', n_layers)}")
+
+
+def quoted(text: str, *, longest: int = 80) -> str:
+    """``text`` in double quotes, on one line and short, as an error shows what was given."""
+    short = text if len(text) <= longest else text[: longest - 1] + "…"
+    line = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in short)
+    return f'"{line}"'
+
+
+def _parse_range(part: str) -> range:
+    first, dash, last = part.partition("-")
+    if not (_is_digits(first.strip()) and (not dash or _is_digits(last.strip()))):
+        raise RequestError(f"a number or a range wanted, {quoted(part)} given", "write 3 or 0-2")
+    start = parse_number(first)
+    stop = parse_number(last) if dash else start
+    if stop < start:
+        raise RequestError(f"range {start}-{stop} runs backwards", f"write {stop}-{start}")
+    return range(start, stop + 1)
+
+
+def _runs(numbers: Iterable[int]) -> Iterator[tuple[int, int]]:
+    """First and last of every stretch that counts up by one."""
+    run: tuple[int, int] | None = None
+    for number in numbers:
+        if run is not None and number == run[1] + 1:
+            run = run[0], number
+            continue
+        if run is not None:
+            yield run
+        run = number, number
+    if run is not None:
+        yield run
+
+
+def _is_digits(text: str) -> bool:
+    # str.isdigit also says yes to "²" and "٣".
+    return bool(text) and _DIGITS.issuperset(text)
+
+
+def _is_index_or_star(text: str) -> bool:
+    return text == "*" or _is_digits(text)
+
+
+def _index_or_star(number: int | None) -> str:
+    return "*" if number is None else str(number)
+
+
+def _span(what: str, count: int) -> str:
+    return f"{what} 0 only" if count == 1 else f"{what}s 0 to {count - 1}"
+
+
+def _check_index(number: int, what: str) -> None:
+    if not 0 <= number <= LARGEST_NUMBER:
+        raise RequestError(f"{what} {number} given", f"0 to {LARGEST_NUMBER}, counted from 0")
