@@ -1,0 +1,1 @@
+"""What models are measured on: tasks, their rows, encodings, metrics and scores."""

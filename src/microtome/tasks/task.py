@@ -1,0 +1,131 @@
+"""The values of a task: what is measured, on which rows, from which files.
+
+A task is data. Readers, metrics and scores interpret it; nothing here knows a format's bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+Kind = Literal["classification", "regression", "span", "text"]
+"""``span``: an answer within the pair text (SQuAD). ``text``: rows without labels."""
+
+Format = Literal["tsv", "csv", "jsonl", "parquet", "txt", "squad"]
+
+
+class Answer(NamedTuple):
+    """One accepted answer of a question: its text, and its first character in the passage."""
+
+    text: str
+    start: int
+
+
+Label = int | float | tuple[Answer, ...] | None
+"""Classification: an index into ``Task.labels``. Regression: a number. Span: the accepted answers
+(none: unanswerable). None: the row has no label."""
+
+
+class Row(NamedTuple):
+    """One example. For a span task ``text`` is the question and ``pair`` the passage."""
+
+    text: str
+    pair: str | None = None
+    label: Label = None
+    id: str | None = None
+    cluster: str | None = None
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Where a row's parts stand in a table; ``id`` is used where it is there. ``header`` names the
+    columns of a file without a header line."""
+
+    text: str
+    pair: str | None = None
+    label: str | None = None
+    id: str | None = None
+    header: tuple[str, ...] | None = None
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The columns that must be there."""
+        return tuple(c for c in (self.text, self.pair, self.label) if c is not None)
+
+
+@dataclass(frozen=True)
+class NativeFile:
+    """A file as its publishers named it. ``skip_broken``: rows with a wrong number of fields are
+    left out (and counted), as the publishers' own reader does."""
+
+    name: str
+    format: Format
+    columns: Columns
+    skip_broken: bool = False
+
+
+@dataclass(frozen=True)
+class Split:
+    """A part of a task. ``n_rows`` is the published count of labelled rows (of all rows where the
+    labels are withheld); ``n_unlabelled`` counts rows that carry the task's no-label mark."""
+
+    name: str
+    n_rows: int
+    files: tuple[NativeFile, ...] = ()
+    labelled: bool = True
+    n_unlabelled: int = 0
+    hub_split: str | None = None
+
+
+@dataclass(frozen=True)
+class Hub:
+    """A data set on the hub: ``columns`` are the names that must arrive."""
+
+    id: str
+    config: str | None
+    columns: Columns
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """The papers' hyper-parameters; ``max_length`` in tokens, ``stride`` = overlap of windows."""
+
+    learning_rate: float = 2e-5
+    batch_size: int = 32
+    epochs: int = 3
+    max_length: int = 128
+    stride: int | None = None
+
+
+ClusterBy = Literal["text", "pair", "text or pair", "given"]
+"""Rows that aren't independent: those with an equal text, an equal pair, linked by either, or
+with the cluster that the reader gives (a SQuAD article)."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a model is measured on. An embedded task gives its rows through ``rows(split)``."""
+
+    name: str
+    kind: Kind
+    metrics: tuple[str, ...]
+    summary: str
+    splits: tuple[Split, ...] = ()
+    labels: tuple[str, ...] = ()
+    no_label: str | None = None
+    cluster_by: ClusterBy | None = None
+    hub: Hub | None = None
+    recipe: Recipe = field(default_factory=Recipe)
+    papers: tuple[str, ...] = ()
+    rows: Callable[[str], Sequence[Row]] | None = None
+
+    @property
+    def primary(self) -> str | None:
+        """The metric that decides; the first one. None for rows without labels."""
+        return self.metrics[0] if self.metrics else None
+
+    @property
+    def embedded(self) -> bool:
+        """Whether the rows ship with the package."""
+        return self.rows is not None
