@@ -39,8 +39,10 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True)
 class Columns:
-    """Where a row's parts stand in a table; ``id`` is used where it is there. ``header`` names the
-    columns of a file without a header line."""
+    """Where a row's parts stand in a table.
+
+    ``id`` is used where it is there. ``header`` names the columns of a file without a header line.
+    """
 
     text: str
     pair: str | None = None
@@ -56,8 +58,11 @@ class Columns:
 
 @dataclass(frozen=True)
 class NativeFile:
-    """A file as its publishers named it. ``skip_broken``: rows with a wrong number of fields are
-    left out (and counted), as the publishers' own reader does."""
+    """A file as its publishers named it.
+
+    ``skip_broken``: rows with a wrong number of fields are left out and counted, because the
+    published count is without them.
+    """
 
     name: str
     format: Format
@@ -67,8 +72,11 @@ class NativeFile:
 
 @dataclass(frozen=True)
 class Split:
-    """A part of a task. ``n_rows`` is the published count of labelled rows (of all rows where the
-    labels are withheld); ``n_unlabelled`` counts rows that carry the task's no-label mark."""
+    """A part of a task.
+
+    ``n_rows`` is the published count of labelled rows (of all rows where the labels are withheld);
+    ``n_unlabelled`` counts the rows beside them that carry the task's no-label mark.
+    """
 
     name: str
     n_rows: int
