@@ -12,6 +12,7 @@ from microtome.errors import RequestError
 
 # No encoder comes near; a number above it is a slip of the finger, and would only eat memory.
 LARGEST_NUMBER = 10_000
+MOST_LISTED = LARGEST_NUMBER + 1
 
 _DIGITS = frozenset("0123456789")
 
@@ -87,10 +88,22 @@ def parse_ranges(text: str) -> tuple[int, ...]:
     """Read ``0-2,5`` as (0, 1, 2, 5), in the order written."""
     numbers: list[int] = []
     for part in text.split(","):
-        numbers.extend(_parse_range(part))
-        if len(numbers) > LARGEST_NUMBER + 1:
-            raise RequestError(f"{quoted(text)} lists more than {LARGEST_NUMBER + 1} numbers")
+        numbers.extend(parse_range(part))
+        if len(numbers) > MOST_LISTED:
+            raise RequestError(f"{quoted(text)} lists more than {MOST_LISTED} numbers")
     return tuple(numbers)
+
+
+def parse_range(part: str) -> range:
+    """Read ``3`` or ``0-2``, without listing the numbers."""
+    first, dash, last = part.partition("-")
+    if not (_is_digits(first.strip()) and (not dash or _is_digits(last.strip()))):
+        raise RequestError(f"a number or a range wanted, {quoted(part)} given", "write 3 or 0-2")
+    start = parse_number(first)
+    stop = parse_number(last) if dash else start
+    if stop < start:
+        raise RequestError(f"range {start}-{stop} runs backwards", f"write {stop}-{start}")
+    return range(start, stop + 1)
 
 
 def format_ranges(numbers: Iterable[int], *, separator: str = ",") -> str:
@@ -123,17 +136,6 @@ def quoted(text: str, *, longest: int = 80) -> str:
     short = text if len(text) <= longest else text[: longest - 1] + "…"
     line = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in short)
     return f'"{line}"'
-
-
-def _parse_range(part: str) -> range:
-    first, dash, last = part.partition("-")
-    if not (_is_digits(first.strip()) and (not dash or _is_digits(last.strip()))):
-        raise RequestError(f"a number or a range wanted, {quoted(part)} given", "write 3 or 0-2")
-    start = parse_number(first)
-    stop = parse_number(last) if dash else start
-    if stop < start:
-        raise RequestError(f"range {start}-{stop} runs backwards", f"write {stop}-{start}")
-    return range(start, stop + 1)
 
 
 def _runs(numbers: Iterable[int]) -> Iterator[tuple[int, int]]:

@@ -11,6 +11,7 @@ from typing import SupportsFloat, SupportsIndex
 from microtome.errors import EditError, RequestError
 from microtome.values import (
     LARGEST_NUMBER,
+    MOST_LISTED,
     Head,
     HeadPattern,
     check_layer,
@@ -69,8 +70,8 @@ def listed_layers(given: Iterable[LayerArgument]) -> tuple[int, ...]:
     layers: list[int] = []
     for argument in given:
         layers.extend(_layers_of(argument))
-        if len(layers) > LARGEST_NUMBER:
-            raise EditError(f"more than {LARGEST_NUMBER} layers listed")
+        if len(layers) > MOST_LISTED:
+            raise EditError(f"more than {MOST_LISTED} layers listed")
     if not layers:
         raise EditError("no layer given", "list layers or ranges: 3 or 0-2")
     return tuple(layers)

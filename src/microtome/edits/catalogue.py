@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from microtome.edits.arguments import (
     LARGEST_SEED,
+    as_edit_error,
     head_patterns,
-    listed_layers,
     one_of,
     positive_std,
     whole_number,
@@ -16,7 +16,8 @@ from microtome.edits.arguments import (
 from microtome.edits.depth import Duplicate, Extend, Keep, Order, Remove, Repeat
 from microtome.edits.edit import Edit
 from microtome.edits.weights import PARTS, WAYS, Disable, Randomize, Reinit, Unshare
-from microtome.values import LARGEST_NUMBER
+from microtome.errors import RequestError
+from microtome.values import LARGEST_NUMBER, parse_range
 
 Value = int | float | str
 # Python refuses to read thousands of digits; no number of ours has more than these.
@@ -36,7 +37,7 @@ class EditForm:
     examples: tuple[str, ...]
     make: Callable[..., Edit]
     listed: Reader | None = None
-    n_listed: int | None = None  # None: any number
+    n_listed: int | None = None  # exactly so many; None: any number
     options: Mapping[str, Reader] = field(default_factory=dict)
 
 
@@ -51,7 +52,10 @@ def form_of(name: str) -> EditForm | None:
 
 
 def _read_layers(text: str) -> str:
-    listed_layers([text])
+    try:
+        parse_range(text)
+    except RequestError as error:
+        raise as_edit_error(error) from None
     return text
 
 

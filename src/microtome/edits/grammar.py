@@ -77,7 +77,7 @@ class _Parser:
             raise self._unknown_edit(token)
         call = _Call(form, token.position)
         self._take("(", '"("', form)
-        if not self._accept(")"):
+        if form.n_listed or not self._accept(")"):
             self._arguments(call)
         try:
             return form.make(*call.listed, **call.options)
