@@ -1,0 +1,105 @@
+"""Intervals, paired tests, corrections and honest selection. Imports no torch.
+
+Scores are 0-1. Rows are independent unless ``clusters`` names what they belong to. Everything
+random takes a ``seed`` and gives the same answer again.
+"""
+
+from __future__ import annotations
+
+from microtome.statistics.corrections import (
+    MaxT,
+    benjamini_hochberg,
+    holm,
+    max_t,
+    max_t_of_metrics,
+    smallest_gain,
+    smallest_gain_max_t,
+)
+from microtome.statistics.intervals import Interval, wilson
+from microtome.statistics.paired import (
+    Comparison,
+    compare_accuracy,
+    compare_metric,
+    mcnemar,
+    paired_bootstrap,
+    swap_permutation,
+    tango,
+)
+from microtome.statistics.resampling import accuracy_interval, bootstrap
+from microtome.statistics.seeds import (
+    INSEPARABLE,
+    SeedDifference,
+    SeedScore,
+    compare_seeds,
+    detectable_difference,
+    flip_spread,
+    over_seeds,
+)
+from microtome.statistics.selection import (
+    HonestGain,
+    PickedGain,
+    gain_on_second_split,
+    halves,
+    honest_choice,
+    honest_gain,
+    mean_gain,
+    naive_gain,
+)
+from microtome.statistics.weighted import (
+    Metric,
+    RankCorrelation,
+    SumMetric,
+    accuracy,
+    f1,
+    matthews,
+    mean,
+    pearson,
+    spearman,
+    value_of,
+)
+
+__all__ = [
+    "INSEPARABLE",
+    "Comparison",
+    "HonestGain",
+    "Interval",
+    "MaxT",
+    "Metric",
+    "PickedGain",
+    "RankCorrelation",
+    "SeedDifference",
+    "SeedScore",
+    "SumMetric",
+    "accuracy",
+    "accuracy_interval",
+    "benjamini_hochberg",
+    "bootstrap",
+    "compare_accuracy",
+    "compare_metric",
+    "compare_seeds",
+    "detectable_difference",
+    "f1",
+    "flip_spread",
+    "gain_on_second_split",
+    "halves",
+    "holm",
+    "honest_choice",
+    "honest_gain",
+    "matthews",
+    "max_t",
+    "max_t_of_metrics",
+    "mcnemar",
+    "mean",
+    "mean_gain",
+    "naive_gain",
+    "over_seeds",
+    "paired_bootstrap",
+    "pearson",
+    "smallest_gain",
+    "smallest_gain_max_t",
+    "spearman",
+    "swap_permutation",
+    "tango",
+    "value_of",
+    "wilson",
+]

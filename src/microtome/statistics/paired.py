@@ -1,0 +1,206 @@
+"""Two models on the same rows: how much they differ, and whether chance would do.
+
+A difference is always ``variant - baseline``. For accuracy: McNemar's exact test and Tango's score
+interval. For any other metric, and wherever rows come in clusters: swaps and the paired bootstrap.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from microtome.errors import RequestError
+from microtome.statistics.intervals import FloatArray, Interval, as_rows, z_of
+from microtome.statistics.resampling import (
+    Draws,
+    Units,
+    chunk_sizes,
+    ends_of,
+    kinds_of_rows,
+    resample,
+)
+from microtome.statistics.weighted import Metric, SumMetric, mean, value_of
+
+# Differences closer than this are ties: sums in another order differ in the last digits.
+TIE = 1e-12
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A paired difference with its interval, its p-value and the name of the test."""
+
+    difference: Interval
+    p: float
+    test: str
+
+
+def mcnemar(n_gained: ArrayLike, n_lost: ArrayLike, *, mid_p: bool = False) -> FloatArray:
+    """McNemar's exact two-sided p from the rows gained and lost; works on arrays.
+
+    ``mid_p`` counts the observed table half: closer to the nominal level, no longer a guarantee.
+    """
+    from scipy.special import bdtr
+
+    gained, lost = np.asarray(n_gained, dtype=np.int64), np.asarray(n_lost, dtype=np.int64)
+    changed, fewer = gained + lost, np.minimum(gained, lost)
+    tail = bdtr(fewer.astype(np.float64), changed, 0.5)
+    if mid_p:
+        below = np.where(fewer > 0, bdtr(np.maximum(fewer - 1.0, 0.0), changed, 0.5), 0.0)
+        tail = (tail + below) / 2
+    return np.asarray(np.minimum(1.0, 2 * tail), dtype=np.float64)
+
+
+def tango(
+    n_gained: ArrayLike, n_lost: ArrayLike, n: ArrayLike, *, level: float = 0.95
+) -> tuple[FloatArray, FloatArray]:
+    """Tango's (1998) score interval of (gained - lost)/n for paired shares; works on arrays."""
+    gained, lost, n_rows = np.broadcast_arrays(
+        *(np.asarray(count, dtype=np.float64) for count in (n_gained, n_lost, n))
+    )
+    z = z_of(level)
+    difference = (gained - lost) / n_rows
+    high = _score_end(gained, lost, n_rows, difference, np.ones_like(difference), -z)
+    low = _score_end(gained, lost, n_rows, difference, -np.ones_like(difference), z)
+    return low, high
+
+
+def _score_end(
+    gained: FloatArray,
+    lost: FloatArray,
+    n: FloatArray,
+    inside: FloatArray,
+    outside: FloatArray,
+    z: float,
+) -> FloatArray:
+    # The score falls as the difference grows, so halving finds where it crosses z.
+    for _ in range(50):
+        middle = (inside + outside) / 2
+        beyond = np.abs(_score(gained, lost, n, middle)) > abs(z)
+        inside, outside = np.where(beyond, inside, middle), np.where(beyond, middle, outside)
+    return outside
+
+
+def _score(
+    gained: FloatArray, lost: FloatArray, n: FloatArray, difference: FloatArray
+) -> FloatArray:
+    # The share lost that is most likely when the true difference is this one (Tango 1998, eq. 7).
+    b = (2 * n - gained + lost) * difference - gained - lost
+    c = -lost * difference * (1 - difference)
+    share_lost = (np.sqrt(np.maximum(b * b - 8 * n * c, 0.0)) - b) / (4 * n)
+    variance = n * (2 * share_lost + difference * (1 - difference))
+    return np.asarray((gained - lost - n * difference) / np.sqrt(np.maximum(variance, 1e-300)))
+
+
+def compare_accuracy(
+    variant: ArrayLike,
+    baseline: ArrayLike,
+    *,
+    clusters: ArrayLike | None = None,
+    level: float = 0.95,
+    seed: int = 0,
+) -> Comparison:
+    """Compares right (1) and wrong (0) answers of two models on the same rows."""
+    right, base = as_rows(variant, name="answers"), as_rows(baseline, name="answers")
+    if right.shape != base.shape:
+        raise RequestError(
+            f"{len(right)} and {len(base)} answers given, one per row of each wanted"
+        )
+    if not np.isin([right, base], (0.0, 1.0)).all():
+        raise RequestError("answers other than 0 and 1 given", "use compare_metric(mean(…), …)")
+    if clusters is not None:
+        return compare_metric(mean(right), mean(base), clusters=clusters, level=level, seed=seed)
+    gained, lost = int((right > base).sum()), int((right < base).sum())
+    low, high = tango(gained, lost, len(right), level=level)
+    difference = Interval((gained - lost) / len(right), float(low), float(high), len(right))
+    return Comparison(difference, float(mcnemar(gained, lost)), "exact McNemar")
+
+
+def compare_metric(
+    variant: Metric,
+    baseline: Metric,
+    *,
+    clusters: ArrayLike | None = None,
+    level: float = 0.95,
+    repeats: int = 2000,
+    seed: int = 0,
+) -> Comparison:
+    """Compares any metric of two models on the same rows: swap permutation and paired bootstrap."""
+    difference = paired_bootstrap(
+        variant, baseline, clusters=clusters, level=level, repeats=repeats, seed=seed
+    )
+    p = swap_permutation(variant, baseline, clusters=clusters, repeats=repeats, seed=seed)
+    return Comparison(difference, p, "paired swap permutation")
+
+
+def paired_bootstrap(
+    variant: Metric,
+    baseline: Metric,
+    *,
+    clusters: ArrayLike | None = None,
+    level: float = 0.95,
+    repeats: int = 2000,
+    seed: int = 0,
+) -> Interval:
+    """The interval of ``variant - baseline``, both scored on the same resampled rows."""
+    units = units_of_pair(variant, baseline, clusters)
+    ours, theirs = resample([variant, baseline], units, np.random.default_rng(seed), repeats)
+    draws = Draws(ours.low - theirs.high, ours.high - theirs.low)
+    low, high = ends_of(draws, level, units.n)
+    value = value_of(variant) - value_of(baseline)
+    return Interval(value, min(low, value), max(high, value), units.n_rows)
+
+
+def swap_permutation(
+    variant: Metric,
+    baseline: Metric,
+    *,
+    clusters: ArrayLike | None = None,
+    repeats: int = 2000,
+    seed: int = 0,
+) -> float:
+    """The two-sided p-value when each row's (or cluster's) two answers are swapped by a coin."""
+    units = units_of_pair(variant, baseline, clusters)
+    observed = abs(value_of(variant) - value_of(baseline))
+    rng = np.random.default_rng(seed)
+    n_as_far = 0
+    for size in chunk_sizes(repeats, 2 * units.n_rows):
+        if isinstance(variant, SumMetric) and isinstance(baseline, SumMetric):
+            swapped = _swapped_sums(variant, baseline, units, rng, size)
+        else:
+            coins = units.spread(rng.integers(0, 2, size=(size, units.n)).astype(np.float64))
+            swapped = swapped_difference(variant, baseline, coins)
+        n_as_far += int((np.abs(swapped) >= observed - TIE).sum())
+    return (1 + n_as_far) / (1 + repeats)
+
+
+def units_of_pair(variant: Metric, baseline: Metric, clusters: ArrayLike | None) -> Units:
+    """The units of two metrics' common rows."""
+    if variant.n_rows != baseline.n_rows:
+        raise RequestError(
+            f"{variant.n_rows} rows of the variant and {baseline.n_rows} of the baseline given,"
+            " the same rows wanted"
+        )
+    return Units.of(clusters, variant.n_rows)
+
+
+def swapped_difference(variant: Metric, baseline: Metric, coins: FloatArray) -> FloatArray:
+    """Differences (R,) where rows with coin 1 (R, n) have the two models' answers exchanged."""
+    if isinstance(variant, SumMetric) and isinstance(baseline, SumMetric):
+        moved = coins @ (baseline.columns - variant.columns)
+        ours = variant.of_sums(variant.columns.sum(axis=0) + moved)
+        return ours - variant.of_sums(baseline.columns.sum(axis=0) - moved)
+    both = variant.stack(baseline)
+    kept = 1 - coins
+    return both(np.concatenate([kept, coins], axis=1)) - both(np.concatenate([coins, kept], axis=1))
+
+
+def _swapped_sums(
+    variant: SumMetric, baseline: SumMetric, units: Units, rng: np.random.Generator, repeats: int
+) -> FloatArray:
+    # Units that move the sums alike are swapped as a count of them.
+    kinds, counts = kinds_of_rows(units.sums(baseline.columns - variant.columns))
+    moved = rng.binomial(counts, 0.5, size=(repeats, len(counts))) @ kinds
+    ours = variant.of_sums(variant.columns.sum(axis=0) + moved)
+    return ours - variant.of_sums(baseline.columns.sum(axis=0) - moved)

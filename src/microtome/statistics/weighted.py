@@ -1,0 +1,253 @@
+"""Metrics as functions of weighted rows: the seam between metrics and resampling.
+
+A bootstrap draws rows again, a cluster bootstrap draws groups of rows, a split into halves keeps
+some rows, a swap permutation exchanges two models' answers. All four are weights on rows, so a
+metric here is a function from weights (R, n) to scores (R,). Two kinds are enough so far:
+
+* ``SumMetric``: a function of sums over rows (accuracy, F1, Matthews, Pearson, any mean);
+* ``RankCorrelation``: Spearman, whose ranks move with the weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from microtome.errors import RequestError
+from microtome.statistics.intervals import FloatArray, IntArray, as_rows
+
+Self_ = TypeVar("Self_", bound="Metric")
+
+
+class Metric(Protocol):
+    """A score of weighted rows. Weight 0 leaves a row out, weight 2 counts it twice."""
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows it scores."""
+        ...
+
+    def __call__(self, weights: FloatArray) -> FloatArray:
+        """Scores (R,) of the rows under each row of ``weights`` (R, n)."""
+        ...
+
+    def take(self: Self_, rows: IntArray) -> Self_:
+        """The same metric of these rows alone."""
+        ...
+
+    def stack(self: Self_, other: Self_) -> Self_:
+        """The same metric of own rows followed by the other's rows."""
+        ...
+
+
+@dataclass(frozen=True)
+class SumMetric:
+    """``of_sums`` applied to the weighted sums of ``columns``.
+
+    ``worst`` and ``best`` hold rows that hurt and help the score most. The bootstrap adds a little
+    of them to its low and its high end, so that a perfect score doesn't get the interval [1, 1].
+    """
+
+    columns: FloatArray  # (n, k)
+    of_sums: Callable[[FloatArray], FloatArray]  # (R, k) -> (R,)
+    worst: FloatArray  # (m, k); m = 0 where no row is worst
+    best: FloatArray
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows it scores."""
+        return len(self.columns)
+
+    def __call__(self, weights: FloatArray) -> FloatArray:
+        """Scores (R,) of the rows under each row of ``weights`` (R, n)."""
+        return self.of_sums(weights @ self.columns)
+
+    def take(self, rows: IntArray) -> SumMetric:
+        """The same metric of these rows alone."""
+        return SumMetric(self.columns[rows], self.of_sums, self.worst, self.best)
+
+    def stack(self, other: SumMetric) -> SumMetric:
+        """The same metric of own rows followed by the other's rows."""
+        columns = np.concatenate([self.columns, other.columns])
+        return SumMetric(columns, self.of_sums, self.worst, self.best)
+
+
+@dataclass(frozen=True)
+class RankCorrelation:
+    """Spearman's correlation; 0 where one side is constant.
+
+    Equal to ranking the repeated rows again (ties get their mean rank), without sorting again:
+    a row's rank is the weight below it plus half the weight level with it.
+    """
+
+    predicted: FloatArray
+    gold: FloatArray
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows it scores."""
+        return len(self.gold)
+
+    @cached_property
+    def _predicted_levels(self) -> _Levels:
+        return _Levels.of(self.predicted)
+
+    @cached_property
+    def _gold_levels(self) -> _Levels:
+        return _Levels.of(self.gold)
+
+    def __call__(self, weights: FloatArray) -> FloatArray:
+        """Scores (R,) of the rows under each row of ``weights`` (R, n)."""
+        x, spread_x = self._predicted_levels.ranks(weights)
+        y, spread_y = self._gold_levels.ranks(weights)
+        together = np.einsum("rn,rn,rn->r", weights, x, y, optimize=False)
+        return ratio(together, np.sqrt(spread_x * spread_y))
+
+    def take(self, rows: IntArray) -> RankCorrelation:
+        """The same metric of these rows alone."""
+        return RankCorrelation(self.predicted[rows], self.gold[rows])
+
+    def stack(self, other: RankCorrelation) -> RankCorrelation:
+        """The same metric of own rows followed by the other's rows."""
+        return RankCorrelation(
+            np.concatenate([self.predicted, other.predicted]),
+            np.concatenate([self.gold, other.gold]),
+        )
+
+
+@dataclass(frozen=True)
+class _Levels:
+    """The distinct values of a column in order, and which one each row has."""
+
+    order: IntArray  # rows, by value
+    ends: IntArray  # last place of each level in that order
+    level: IntArray  # level of each row
+
+    @classmethod
+    def of(cls, values: FloatArray) -> _Levels:
+        distinct, level, counts = np.unique(values, return_inverse=True, return_counts=True)
+        del distinct
+        order = np.argsort(level, kind="stable")
+        return cls(order, np.cumsum(counts) - 1, level)
+
+    def ranks(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Centred ranks (R, n) of the weighted rows, and their sum of squares (R,)."""
+        below_or_level = np.cumsum(weights[:, self.order], axis=1)[:, self.ends]  # (R, levels)
+        level_weight = np.diff(below_or_level, axis=1, prepend=0.0)
+        rank = below_or_level - level_weight / 2 - below_or_level[:, -1:] / 2
+        return rank[:, self.level], (level_weight * rank * rank).sum(axis=1)
+
+
+def ratio(above: FloatArray, below: FloatArray) -> FloatArray:
+    """``above / below``, and 0 where that is 0/0: a constant answer has no correlation."""
+    small = below <= 1e-12
+    return np.where(small, 0.0, above / np.where(small, 1.0, below))
+
+
+def _mean(sums: FloatArray) -> FloatArray:
+    return ratio(sums[:, 0], sums[:, 1])
+
+
+def _f1(sums: FloatArray) -> FloatArray:
+    true_positive, false_positive, false_negative = sums.T
+    return ratio(2 * true_positive, 2 * true_positive + false_positive + false_negative)
+
+
+def _matthews(sums: FloatArray) -> FloatArray:
+    n_labels = round(sums.shape[1] ** 0.5)
+    table = sums.reshape(-1, n_labels, n_labels)  # gold × predicted
+    gold, predicted, total = table.sum(axis=2), table.sum(axis=1), table.sum(axis=(1, 2))
+    agreement = np.einsum("rkk->r", table) * total - (gold * predicted).sum(axis=1)
+    spread = (total**2 - (gold**2).sum(axis=1)) * (total**2 - (predicted**2).sum(axis=1))
+    return ratio(agreement, np.sqrt(np.maximum(spread, 0.0)))
+
+
+def _pearson(sums: FloatArray) -> FloatArray:
+    n, x, y, xx, yy, xy = sums.T
+    n = np.maximum(n, 1e-12)
+    spread = _spread(n, x, xx) * _spread(n, y, yy)
+    return np.clip(ratio(xy - x * y / n, np.sqrt(spread)), -1.0, 1.0)
+
+
+def _spread(n: FloatArray, x: FloatArray, xx: FloatArray) -> FloatArray:
+    # What rounding leaves of a constant column is no spread.
+    spread = xx - x * x / n
+    return np.where(spread <= 1e-12 * xx, 0.0, spread)
+
+
+def mean(scores: ArrayLike, *, lowest: float = 0.0, highest: float = 1.0) -> SumMetric:
+    """The mean of one score per row (a token F1, an exact match) that lies in a known range."""
+    rows = as_rows(scores)
+    if rows.min() < lowest or rows.max() > highest:
+        found = f"{rows.min():g} to {rows.max():g}"
+        raise RequestError(f"scores from {found} given, {lowest:g} to {highest:g} wanted")
+    columns = np.stack([rows, np.ones_like(rows)], axis=1)
+    return SumMetric(columns, _mean, np.array([[lowest, 1.0]]), np.array([[highest, 1.0]]))
+
+
+def accuracy(predicted: ArrayLike, gold: ArrayLike) -> SumMetric:
+    """The share of rows whose prediction is the gold label."""
+    predicted, gold = _pair(predicted, gold)
+    return mean(predicted == gold)
+
+
+def f1(predicted: ArrayLike, gold: ArrayLike, *, positive: int | str | bool = 1) -> SumMetric:
+    """F1 of the label ``positive``; 0 where nothing is, and nothing is called, positive."""
+    predicted, gold = _pair(predicted, gold)
+    called, real = predicted == positive, gold == positive
+    columns = np.stack([called & real, called & ~real, ~called & real], axis=1).astype(np.float64)
+    kinds = np.eye(3)
+    return SumMetric(columns, _f1, worst=kinds[1:], best=kinds[:1])
+
+
+def matthews(predicted: ArrayLike, gold: ArrayLike, *, n_labels: int = 2) -> SumMetric:
+    """Matthews correlation of labels 0..n_labels-1; 0 where a side is constant."""
+    predicted, gold = _pair(predicted, gold)
+    codes = gold * n_labels + predicted
+    if np.min([predicted, gold]) < 0 or np.max([predicted, gold]) >= n_labels:
+        raise RequestError(f"labels outside 0 to {n_labels - 1} given to Matthews")
+    kinds = np.eye(n_labels * n_labels)
+    right = np.arange(n_labels) * (n_labels + 1)
+    wrong = np.arange(n_labels) * n_labels + (np.arange(n_labels) + 1) % n_labels
+    return SumMetric(kinds[codes], _matthews, worst=kinds[wrong], best=kinds[right])
+
+
+def pearson(predicted: ArrayLike, gold: ArrayLike) -> SumMetric:
+    """Pearson's correlation; 0 where a side is constant."""
+    predicted, gold = _pair(predicted, gold)
+    x, y = as_rows(predicted), as_rows(gold)
+    # Both on the gold scale: moment sums of raw values lose digits, and the columns of two models
+    # must mean the same where a permutation mixes their rows.
+    centre, scale = y.mean(), float(np.ptp(y)) or 1.0
+    x, y = (x - centre) / scale, (y - centre) / scale
+    columns = np.stack([np.ones_like(x), x, y, x * x, y * y, x * y], axis=1)
+    nothing = np.empty((0, 6))
+    return SumMetric(columns, _pearson, nothing, nothing)
+
+
+def spearman(predicted: ArrayLike, gold: ArrayLike) -> RankCorrelation:
+    """Spearman's correlation; 0 where a side is constant."""
+    predicted, gold = _pair(predicted, gold)
+    return RankCorrelation(as_rows(predicted), as_rows(gold))
+
+
+def value_of(metric: Metric) -> float:
+    """The metric of its rows as they are."""
+    return float(metric(np.ones((1, metric.n_rows)))[0])
+
+
+def _pair(predicted: ArrayLike, gold: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]:
+    predicted, gold = np.asarray(predicted), np.asarray(gold)
+    if predicted.shape != gold.shape or predicted.ndim != 1:
+        raise RequestError(
+            f"predictions of shape {predicted.shape} and labels of shape {gold.shape} given,"
+            " one of each per row wanted"
+        )
+    if gold.size == 0:
+        raise RequestError("0 rows of predictions given, at least 1 wanted")
+    return predicted, gold
