@@ -62,8 +62,8 @@ single_edits = st.one_of(
 sequences = st.lists(single_edits, min_size=1, max_size=4).map(lambda edits: Edits(*edits))
 # Text that is nearly an edit finds more than arbitrary text does.
 near_values = st.sampled_from(
-    (", 0, 3, 0-2, 5-3, 3.7, *.1, 3.*, *, ., -, -1, 1e-5, 0.5, nan, zero, all, ², (, =").split(", ")
-    + ["\n"]
+    ["", "0", "3", "0-2", "5-3", "3.7", "*.1", "3.*", "*", ".", "-", "-1", "1e-5", "0.5"]
+    + ["nan", "zero", "all", "²", "(", "=", "\n"]
     + [prefix + "9" * 5000 for prefix in ("", "0-", "-", "3.", "0.")]
 )
 near_options = st.tuples(

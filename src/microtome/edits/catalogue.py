@@ -101,7 +101,7 @@ _FORMS = (
     ),
     EditForm(
         "duplicate",
-        "duplicate(LAYERS | first=COUNT | last=COUNT, times=1)",
+        "duplicate(LAYERS, times=1) or duplicate(first=COUNT) or duplicate(last=COUNT)",
         "copies of single layers, right after their originals: 0,0,1,1,2,2,3…",
         ("duplicate(0-2)", "duplicate(first=3)", "duplicate(last=3)", "duplicate(4, times=3)"),
         Duplicate,
@@ -142,8 +142,9 @@ _FORMS = (
     ),
     EditForm(
         "reinit",
-        "reinit(LAYERS | top=COUNT | bottom=COUNT, seed=0, std=0.02, parts=weights|all)",
-        "fresh weights for some layers, from a normal cut at ±2 std",
+        "reinit(LAYERS, seed=0, std=0.02, parts=weights) "
+        "or reinit(top=COUNT) or reinit(bottom=COUNT)",
+        "fresh weights for some layers, from a normal cut at ±2 std; parts=all: biases, norms too",
         ("reinit(top=4, seed=0)", "reinit(3, 7, seed=0, std=0.05, parts=all)"),
         Reinit,
         listed=_read_layers,
@@ -165,8 +166,8 @@ _FORMS = (
     ),
     EditForm(
         "disable",
-        "disable(HEADS, how=uniform|zero)",
-        "heads attend to all real tokens alike (uniform), or give nothing (zero)",
+        "disable(HEADS, how=uniform)",
+        "heads attend to all real tokens alike; how=zero: they give nothing",
         ("disable(3.7)", "disable(3.*, 5.0)", "disable(*.7)", "disable(3.7, how=zero)"),
         Disable,
         listed=_read_heads,
