@@ -1,0 +1,212 @@
+"""Turn a checkpoint that was looked at into a model, with every weight accounted for."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import pickle
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from transformers import (
+    AutoConfig,
+    AutoModel,
+    AutoModelForMaskedLM,
+    AutoModelForQuestionAnswering,
+    AutoModelForSequenceClassification,
+    PreTrainedConfig,
+    PreTrainedModel,
+)
+
+from microtome.errors import ModelError
+from microtome.models.checkpoint import Checkpoint
+from microtome.models.configuration import check_sizes
+from microtome.models.heads import HEAD_TENSORS, HeadName, is_head_tensor, is_pooler_tensor
+
+_AUTO = {
+    "mlm": AutoModelForMaskedLM,
+    "classification": AutoModelForSequenceClassification,
+    "question-answering": AutoModelForQuestionAnswering,
+    "none": AutoModel,
+}
+# What transformers raises on a config or a file that is wrong in some unforeseen way.
+_LIBRARY_ERRORS = (
+    ArithmeticError, AttributeError, LookupError, OSError, RuntimeError, TypeError, ValueError,
+    SafetensorError, pickle.UnpicklingError,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Wish:
+    """Which head the model gets: the checkpoint's own, another, or a fresh one."""
+
+    own: HeadName
+    head: HeadName
+    is_fresh: bool
+    seed: int
+
+
+def build_config(
+    checkpoint: Checkpoint, wish: Wish, labels: Mapping[int, str] | None
+) -> PreTrainedConfig:
+    """The checkpoint's config as transformers reads it, bounded once more, with the new labels."""
+    try:
+        config = AutoConfig.from_pretrained(
+            checkpoint.folder, local_files_only=True, trust_remote_code=False
+        )
+    except _LIBRARY_ERRORS as error:
+        raise _unloadable(checkpoint.folder, error) from error
+    if wish.is_fresh:
+        config.problem_type = None
+        if labels is not None:
+            config.id2label = dict(labels)
+            config.label2id = {label: index for index, label in labels.items()}
+    # Once more, with what transformers fills in where the file says nothing.
+    check_sizes(config.to_dict(), checkpoint.facts, str(checkpoint.folder))
+    return config
+
+
+def build_model(
+    checkpoint: Checkpoint,
+    config: PreTrainedConfig,
+    wish: Wish,
+    *,
+    attention: str,
+    dtype: torch.dtype,
+) -> PreTrainedModel:
+    """The model with the checkpoint's weights; weights that don't fit it are refused by name."""
+    folder, auto = checkpoint.folder, _AUTO[wish.head]
+    try:
+        skeleton = _skeleton(checkpoint, config, wish)
+        _check_n_parameters(checkpoint, skeleton, wish)
+        with _random_numbers_from(wish.seed):
+            model, info = auto.from_pretrained(
+                folder,
+                config=copy.deepcopy(config),  # from_pretrained writes into it
+                dtype=dtype,
+                attn_implementation=attention,
+                use_safetensors=not checkpoint.is_pickled,
+                weights_only=True,
+                trust_remote_code=False,
+                local_files_only=True,
+                output_loading_info=True,
+                ignore_mismatched_sizes=True,  # refused below, by name
+                **_pooler_option(checkpoint, skeleton),
+            )
+        _check_keys(info, wish, folder)
+        if wish.is_fresh and wish.own in ("classification", "question-answering"):
+            _renew_head_(model, wish)
+    except _LIBRARY_ERRORS as error:
+        raise _unloadable(folder, error) from error
+    return model
+
+
+def _skeleton(checkpoint: Checkpoint, config: PreTrainedConfig, wish: Wish) -> PreTrainedModel:
+    """The model without numbers: on the meta device a tensor is a shape and takes no memory."""
+    with torch.device("meta"):
+        return _AUTO[wish.head].from_config(copy.deepcopy(config), trust_remote_code=False)
+
+
+def _check_n_parameters(checkpoint: Checkpoint, skeleton: PreTrainedModel, wish: Wish) -> None:
+    """Refuse a config of more weights than the files hold, before they are allocated."""
+    wanted = sum(
+        value.numel()
+        for name, value in skeleton.named_parameters()
+        if not is_pooler_tensor(name) and not (wish.is_fresh and is_head_tensor(name))
+    )
+    stored = sum(tensor.n_elements for tensor in checkpoint.tensors)
+    if checkpoint.is_pickled:  # its tensors can't be seen; each number takes 2 bytes at least
+        stored = sum(file.stat().st_size for file in checkpoint.files) // 2
+    if wanted > stored:
+        raise ModelError(
+            f"config.json in {checkpoint.folder} describes {wanted:,} weights, and the files hold "
+            f"{stored:,}",
+            "get the checkpoint again, or correct the config",
+        )
+
+
+def _pooler_option(checkpoint: Checkpoint, skeleton: PreTrainedModel) -> dict[str, bool]:
+    """Without this a headless model of a checkpoint that has no pooler would get a random one."""
+    accepts = "add_pooling_layer" in inspect.signature(type(skeleton).__init__).parameters
+    has_pooler = any(is_pooler_tensor(tensor.name) for tensor in checkpoint.tensors)
+    return {"add_pooling_layer": False} if accepts and not has_pooler else {}
+
+
+@contextmanager
+def _random_numbers_from(seed: int) -> Iterator[None]:
+    """Fresh weights from ``seed``; the caller's random numbers go on as if nothing was drawn."""
+    state = torch.default_generator.get_state()
+    torch.default_generator.manual_seed(seed)
+    try:
+        yield
+    finally:
+        torch.default_generator.set_state(state)
+
+
+def _check_keys(info: Mapping[str, Any], wish: Wish, folder: Path) -> None:
+    missing = sorted(name for name in info["missing_keys"] if not _may_miss(name, wish))
+    if missing:
+        raise _misfit(folder, "lacks", missing)
+    unexpected = sorted(name for name in info["unexpected_keys"] if not _may_have(name, wish))
+    if unexpected:
+        raise _misfit(folder, "has weights that the model has no place for:", unexpected)
+    mismatched = sorted(
+        f"{name} {tuple(stored)} instead of {tuple(wanted)}"
+        for name, stored, wanted in info["mismatched_keys"]
+        if not (wish.is_fresh and is_head_tensor(name))
+    )
+    if mismatched:
+        raise _misfit(folder, "has weights of the wrong shape:", mismatched)
+    if info.get("error_msgs"):
+        raise _misfit(folder, "can't be read:", [str(text) for text in info["error_msgs"]])
+
+
+def _may_miss(name: str, wish: Wish) -> bool:
+    # Only what a fresh head consists of: BERT's classifier sits on a pooler, part of the head here.
+    return wish.is_fresh and (is_head_tensor(name) or is_pooler_tensor(name))
+
+
+def _may_have(name: str, wish: Wish) -> bool:
+    if is_pooler_tensor(name):
+        return True  # masked-LM and QA classes have no pooler, their checkpoints often do
+    if name.endswith("embeddings.position_ids"):
+        return True  # a buffer 0, 1, 2, … that transformers 3 saved; not a weight
+    if name.startswith(HEAD_TENSORS["pretraining"]):
+        return True  # next-sentence and discriminator heads: no class that is loaded here has them
+    # Another head than the one asked for is left behind; the own one must fit completely.
+    return is_head_tensor(name) and (wish.is_fresh or wish.head == "none")
+
+
+@torch.no_grad()
+def _renew_head_(model: PreTrainedModel, wish: Wish) -> None:
+    """Overwrite a head that came from the file: the caller asked for a fresh one.
+
+    Needed where a classifier and a QA head have the same tensor names, or where labels were given.
+    """
+    with _random_numbers_from(wish.seed):
+        fresh = _AUTO[wish.head].from_config(copy.deepcopy(model.config)).state_dict()
+    for name, value in model.state_dict().items():
+        if is_head_tensor(name):
+            value.copy_(fresh[name])
+
+
+def _misfit(folder: Path, what: str, names: list[str]) -> ModelError:
+    shown = ", ".join(name[:100] for name in names[:3])
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ModelError(
+        f"the checkpoint {folder} {what} {shown}{more}",
+        "config.json and weights don't belong together; get the checkpoint again",
+    )
+
+
+def _unloadable(folder: Path, error: BaseException) -> ModelError:
+    lines = str(error).strip().splitlines() or [""]
+    return ModelError(
+        f"transformers can't load {folder}: {type(error).__name__}: {lines[0][:300]}",
+        "check config.json and the weight files, or get the checkpoint again",
+    )

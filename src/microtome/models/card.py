@@ -1,0 +1,118 @@
+"""The model card of a saved checkpoint, from a template; no torch here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from microtome.models.listing import license_of
+from microtome.models.provenance import Provenance
+
+if TYPE_CHECKING:
+    from microtome.models.costs import Cost
+
+_TEMPLATE = """\
+---
+library_name: transformers
+{license}tags:
+- microtome
+---
+# {title}
+
+{summary}
+
+## Edits
+{edits}
+
+## Certificate
+{certificate}
+
+## Cost
+| parameters | FLOPs per token (length 128) | bytes of weights |
+|---|---|---|
+| {parameters:,} | {flops:,.0f} | {bytes:,} |
+
+## How to load it
+```python
+from transformers import {architecture}
+model = {architecture}.from_pretrained("PATH/TO/THIS/FOLDER")
+```
+
+## Licence
+{license_text}
+
+`microtome.json` holds the same facts for programs.
+"""
+
+
+def model_card(
+    *,
+    title: str,
+    architecture: str,
+    provenance: Provenance | None,
+    certificate: Mapping[str, object] | None,
+    cost: Cost,
+) -> str:
+    """The text of README.md."""
+    license_id = license_of(provenance.path) if provenance else None
+    return _TEMPLATE.format(
+        license=f"license: {license_id}\n" if license_id else "",
+        title=_plain(title),
+        summary=_summary(provenance, architecture),
+        edits=_edits(provenance.edits if provenance else ()),
+        certificate=_certificate(certificate),
+        parameters=cost.parameters,
+        flops=cost.flops_per_token,
+        bytes=cost.bytes,
+        architecture=architecture,
+        license_text=_license_text(license_id),
+    )
+
+
+def _summary(provenance: Provenance | None, architecture: str) -> str:
+    if provenance is None:
+        return f"A `{architecture}` written by Microtome. Its origin is not recorded."
+    base = provenance.base
+    return (
+        f"A `{architecture}` ({provenance.family}) made by Microtome from `{_plain(base.name)}` "
+        f"(content hash `{_plain(base.content_hash)}`), stored as {provenance.dtype}."
+    )
+
+
+def _edits(texts: Sequence[str]) -> str:
+    if not texts:
+        return "None: the layers are those of the base."
+    return "\n".join(f"{i}. `{_plain(text)}`" for i, text in enumerate(texts, start=1))
+
+
+def _certificate(certificate: Mapping[str, object] | None) -> str:
+    if certificate is None:
+        return "None was made."
+    outcome = "Passed." if certificate.get("passed") is True else "**Not passed.**"
+    checks = certificate.get("checks")
+    if not isinstance(checks, Sequence) or not checks:
+        return outcome
+    rows = [
+        f"| {_cell(check.get('name'))} | {'yes' if check.get('passed') is True else 'no'} | "
+        f"{_cell(check.get('detail'))} |"
+        for check in checks
+        if isinstance(check, Mapping)
+    ]
+    return "\n".join([outcome, "", "| check | passed | detail |", "|---|---|---|", *rows])
+
+
+def _license_text(license_id: str | None) -> str:
+    if license_id is None:
+        return "The base's card names none; ask its authors."
+    return f"`{license_id}`, as the base's card says."
+
+
+def _plain(text: str) -> str:
+    """One line that can't break out of a code span."""
+    return " ".join(text.replace("`", "'").split())
+
+
+def _cell(value: object) -> str:
+    """Text of a table cell: one line, no markup of its own."""
+    text = _plain("" if value is None else str(value))
+    return text.replace("|", "\\|").replace("<", "&lt;")

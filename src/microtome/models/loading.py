@@ -1,0 +1,122 @@
+"""Load a checkpoint as what it is, or refuse it: never a model that is partly random unasked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from os import PathLike
+
+import torch
+from transformers import PreTrainedModel
+
+from microtome.errors import RequestError
+from microtome.models.building import Wish, build_config, build_model
+from microtome.models.checkpoint import Checkpoint, look_at
+from microtome.models.contents import content_hash_of
+from microtome.models.heads import checked_head, own_head
+from microtome.models.provenance import Base, Provenance, attach, read_history
+from microtome.models.quiet import quiet_transformers
+from microtome.models.source import Source, fetched, resolve
+
+
+def load(
+    name: str | PathLike[str] | Source,
+    *,
+    head: str | None = None,
+    num_labels: int | None = None,
+    id2label: Mapping[int, str] | None = None,
+    head_seed: int = 0,
+    device: str | torch.device = "cpu",
+    allow_pickle: bool = False,
+    revision: str | None = None,
+    attention: str = "sdpa",
+    dtype: torch.dtype | None = None,
+) -> PreTrainedModel:
+    """Load a model in eval mode, with its provenance; it computes in fp32 unless ``dtype`` says.
+
+    ``head`` forces a task head (``mlm``, ``classification``, ``question-answering``, ``none``). A
+    head that the checkpoint lacks, or one with ``num_labels`` or ``id2label`` given, is fresh: its
+    weights are random and depend on ``head_seed`` alone.
+    """
+    source = fetched(
+        name if isinstance(name, Source) else resolve(name, revision=revision),
+        allow_pickle=allow_pickle,
+    )
+    assert source.path is not None
+    checkpoint = look_at(source.path, links_into=source.links_into, allow_pickle=allow_pickle)
+    labels = _labels(num_labels, id2label)
+    wish = _wish(checkpoint, head, has_labels=labels is not None, seed=head_seed)
+    provenance = _provenance(source, checkpoint, wish)
+    with quiet_transformers():
+        config = build_config(checkpoint, wish, labels)
+        model = build_model(
+            checkpoint, config, wish, attention=attention, dtype=dtype or torch.float32
+        )
+    model.register_forward_pre_hook(refuse_head_mask, with_kwargs=True)
+    return attach(model.to(device).eval(), provenance)
+
+
+def refuse_head_mask(
+    module: torch.nn.Module, args: tuple[object, ...], kwargs: dict[str, object]
+) -> None:
+    """Refuse ``head_mask``: transformers 5 takes it without a word, and it does nothing at all."""
+    if kwargs.get("head_mask") is not None:
+        raise RequestError(
+            "head_mask was given, and transformers ignores it since version 5",
+            "switch a head off with the edit disable(LAYER.HEAD), for example disable(3.7)",
+        )
+
+
+def nonfinite_tensors(model: torch.nn.Module) -> list[str]:
+    """The names of the parameters with a NaN or an infinity in them."""
+    return [name for name, value in model.named_parameters() if not bool(value.isfinite().all())]
+
+
+def _labels(num_labels: int | None, id2label: Mapping[int, str] | None) -> dict[int, str] | None:
+    if id2label is not None:
+        labels = {int(index): str(label) for index, label in id2label.items()}
+        if sorted(labels) != list(range(len(labels))) or num_labels not in (None, len(labels)):
+            raise RequestError(
+                f"id2label names the labels {sorted(labels)}, num_labels is {num_labels}",
+                "labels are numbered 0, 1, 2, …",
+            )
+        return labels
+    if num_labels is None:
+        return None
+    if num_labels < 1:
+        raise RequestError(f"{num_labels} labels were asked for, and at least 1 was wanted")
+    return {index: f"LABEL_{index}" for index in range(num_labels)}
+
+
+def _wish(checkpoint: Checkpoint, head: str | None, *, has_labels: bool, seed: int) -> Wish:
+    if head == "none":
+        # The encoder alone is there under every head, also under one that is refused by name.
+        return Wish("none", "none", is_fresh=False, seed=seed)
+    own = own_head(checkpoint)
+    wanted = own if head is None else checked_head(head)
+    if has_labels and wanted not in ("classification", "question-answering"):
+        raise RequestError(
+            f"labels were given for the head {wanted!r}", "only classification has labels"
+        )
+    return Wish(own, wanted, is_fresh=wanted != own or has_labels, seed=seed)
+
+
+def _provenance(source: Source, checkpoint: Checkpoint, wish: Wish) -> Provenance:
+    content = content_hash_of(checkpoint)
+    assert source.path is not None
+    # A folder is known by its last part: a saved card shouldn't tell where it lay.
+    public_name = source.path.resolve().name if source.kind == "folder" else source.name
+    history = read_history(checkpoint.folder)
+    base, edits = history or (Base(public_name, content), ())
+    return Provenance(
+        name=source.name,
+        kind=source.kind,
+        path=source.path,
+        content_hash=content,
+        dtype=checkpoint.dtype,
+        family=checkpoint.facts.name,
+        head=wish.head,
+        head_is_fresh=wish.is_fresh and wish.head != "none",
+        revision=source.revision,
+        base=base,
+        edits=edits,
+    )

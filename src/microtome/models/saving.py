@@ -1,0 +1,145 @@
+"""Save a model as an ordinary checkpoint folder, completely or not at all."""
+
+from __future__ import annotations
+
+import copy
+import errno
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib.metadata import version
+from os import PathLike
+from pathlib import Path
+
+import torch
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from microtome.errors import RequestError, StorageError
+from microtome.models.card import model_card
+from microtome.models.costs import cost
+from microtome.models.provenance import HISTORY, SCHEMA_VERSION, Provenance, provenance_of
+from microtome.models.quiet import quiet_transformers
+from microtome.models.tokenizers import TOKENIZER_FILES
+
+
+def save(
+    model: PreTrainedModel,
+    out: str | PathLike[str],
+    *,
+    tokenizer: PreTrainedTokenizerBase | None = None,
+    certificate: Mapping[str, object] | None = None,
+    max_shard_size: str = "5GB",
+) -> Path:
+    """Write ``model`` to the new or empty folder ``out``, in the dtype of its base.
+
+    The folder has weights, config, tokenizer (the one given, else the base's files), the model card
+    ``README.md`` and ``microtome.json``. It appears complete under its name, or not at all.
+    """
+    target = Path(out).expanduser()
+    check_empty(target)
+    provenance = provenance_of(model)
+    with _all_or_nothing(target) as folder:
+        with quiet_transformers():
+            _in_dtype(model, provenance).save_pretrained(folder, max_shard_size=max_shard_size)
+            if tokenizer is not None:
+                tokenizer.save_pretrained(folder)
+        if tokenizer is None and provenance is not None:
+            _copy_tokenizer(provenance.path, folder)
+        card = model_card(
+            title=target.resolve().name,
+            architecture=type(model).__name__,
+            provenance=provenance,
+            certificate=certificate,
+            cost=cost(model),
+        )
+        (folder / "README.md").write_text(card, encoding="utf-8")
+        history = json.dumps(_history(provenance, certificate), indent=2, ensure_ascii=False)
+        (folder / HISTORY).write_text(history + "\n", encoding="utf-8")
+    return target
+
+
+def check_empty(out: str | PathLike[str]) -> None:
+    """Refuse a place for output that already has something in it."""
+    target = Path(out).expanduser()
+    if target.is_symlink() or (target.exists() and not target.is_dir()):
+        raise RequestError(f"{target} is no folder, and a new or empty one was wanted")
+    if target.is_dir() and any(target.iterdir()):
+        raise RequestError(
+            f"the folder {target} is not empty, and nothing is overwritten",
+            "give a new folder, or remove this one first",
+        )
+
+
+def _in_dtype(model: PreTrainedModel, provenance: Provenance | None) -> PreTrainedModel:
+    """A copy in the base's dtype: save_pretrained writes into the model's config."""
+    dtype = getattr(torch, provenance.dtype) if provenance else model.dtype
+    return copy.deepcopy(model).to("cpu", dtype)
+
+
+def _copy_tokenizer(source: Path, folder: Path) -> None:
+    for name in TOKENIZER_FILES:
+        if (source / name).is_file():
+            shutil.copyfile(source / name, folder / name)
+
+
+def _history(
+    provenance: Provenance | None, certificate: Mapping[str, object] | None
+) -> dict[str, object]:
+    base = provenance.base if provenance else None
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "base": {
+            "name": base.name if base else "unknown",
+            "content_hash": base.content_hash if base else "unknown",
+        },
+        "edits": list(provenance.edits) if provenance else [],
+        "certificate": certificate,
+        "versions": {name: version(name) for name in ("microtome", "torch", "transformers")},
+    }
+
+
+@contextmanager
+def _all_or_nothing(target: Path) -> Iterator[Path]:
+    """A temporary folder beside ``target`` that takes its name at the end, or leaves no trace."""
+    made: list[Path] = []
+    try:
+        made = _make_parents(target.parent)
+        folder = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+        try:
+            yield folder
+            folder.chmod(0o777 & ~_umask())  # mkdtemp's folders are private
+            folder.rename(target)  # an empty folder of that name gives way
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+    except BaseException as error:
+        for parent in made:
+            parent.rmdir()
+        if isinstance(error, OSError):
+            full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+            reason = "the disk is full" if full else f"{error.strerror or error}"
+            raise StorageError(
+                f"{target} can't be written: {reason}", "nothing was left behind"
+            ) from error
+        raise
+
+
+def _make_parents(parent: Path) -> list[Path]:
+    """Make the folders above; gives those that are new, the deepest first."""
+    missing = []
+    while not parent.exists():
+        missing.append(parent)
+        parent = parent.parent
+    for folder in reversed(missing):
+        folder.mkdir()
+    return missing
+
+
+def _umask() -> int:
+    # The only way to read it is to set it.
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

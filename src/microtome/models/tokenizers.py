@@ -1,0 +1,73 @@
+"""Load the tokenizer that belongs to a model, if it has one."""
+
+from __future__ import annotations
+
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from microtome.errors import ModelError
+from microtome.models.checkpoint import look_at
+from microtome.models.configuration import MAX_CONFIG_BYTES, read_object, refuse_own_code, size
+from microtome.models.quiet import quiet_transformers
+from microtome.models.source import Source, fetched, resolve
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+MAX_TOKENIZER_CONFIG_BYTES = 20 * MAX_CONFIG_BYTES  # added tokens are listed in it
+
+VOCABULARY_FILES = (
+    "tokenizer.json", "vocab.txt", "vocab.json", "sentencepiece.bpe.model", "spiece.model",
+)  # fmt: skip
+TOKENIZER_FILES = (
+    *VOCABULARY_FILES, "merges.txt", "tokenizer_config.json", "special_tokens_map.json",
+    "added_tokens.json",
+)  # fmt: skip
+"""Every file that a tokenizer of these families may consist of."""
+
+
+def load_tokenizer(
+    name: str | PathLike[str] | Source, *, revision: str | None = None
+) -> PreTrainedTokenizerBase | None:
+    """The fast tokenizer of a model; None where the checkpoint has none.
+
+    One that knows more tokens than the model has embeddings for is refused. Fewer are fine:
+    vocabularies are often padded to a multiple of 8 or 64.
+    """
+    source = fetched(name if isinstance(name, Source) else resolve(name, revision=revision))
+    assert source.path is not None
+    checkpoint = look_at(source.path, links_into=source.links_into, allow_pickle=True)
+    folder = checkpoint.folder
+    if not any((folder / file).is_file() for file in VOCABULARY_FILES):
+        return None
+    settings = folder / "tokenizer_config.json"
+    if settings.is_file():
+        refuse_own_code(read_object(settings, max_bytes=MAX_TOKENIZER_CONFIG_BYTES), str(folder))
+    tokenizer = _load(folder)
+    n_embeddings = size(checkpoint.config, checkpoint.facts.config, "vocabulary")
+    n_tokens = max(tokenizer.get_vocab().values(), default=-1) + 1
+    if n_embeddings is not None and n_tokens > n_embeddings:
+        raise ModelError(
+            f"the tokenizer of {source.name} has {n_tokens} tokens, and the model's vocabulary "
+            f"{n_embeddings}",
+            "the tokenizer belongs to another model; get the right one",
+        )
+    return tokenizer
+
+
+def _load(folder: Path) -> PreTrainedTokenizerBase:
+    from transformers import AutoTokenizer
+
+    try:
+        with quiet_transformers():
+            return AutoTokenizer.from_pretrained(
+                folder, use_fast=True, trust_remote_code=False, local_files_only=True
+            )
+    # The tokenizers library raises Exception itself for a broken tokenizer.json.
+    except Exception as error:
+        lines = str(error).strip().splitlines() or [""]
+        raise ModelError(
+            f"the tokenizer in {folder} can't be read: {type(error).__name__}: {lines[0][:300]}",
+            "get the tokenizer's files again",
+        ) from error
