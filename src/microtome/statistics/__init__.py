@@ -25,6 +25,7 @@ from microtome.statistics.paired import (
     swap_permutation,
     tango,
 )
+from microtome.statistics.ranks import RankCorrelation, spearman
 from microtome.statistics.resampling import accuracy_interval, bootstrap
 from microtome.statistics.seeds import (
     INSEPARABLE,
@@ -47,14 +48,12 @@ from microtome.statistics.selection import (
 )
 from microtome.statistics.weighted import (
     Metric,
-    RankCorrelation,
     SumMetric,
     accuracy,
     f1,
     matthews,
     mean,
     pearson,
-    spearman,
     value_of,
 )
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from microtome.errors import RequestError
 from microtome.statistics.intervals import FloatArray
-from microtome.statistics.paired import TIE, swapped_difference, units_of_pair
+from microtome.statistics.paired import TIE, units_of_pair
 from microtome.statistics.resampling import Units, chunk_sizes
 from microtome.statistics.sweeps import differences_of
 from microtome.statistics.weighted import Metric, value_of
@@ -109,7 +109,8 @@ def max_t_of_metrics(
     parts = []
     for size in chunk_sizes(repeats, 2 * units.n_rows):
         coins = units.spread(rng.integers(0, 2, size=(size, units.n)).astype(np.float64))
-        parts.append(np.stack([swapped_difference(v, baseline, coins) for v in variants], axis=1))
+        swapped = (variant.swapped(baseline, coins) for variant in variants)
+        parts.append(np.stack([ours - theirs for ours, theirs in swapped], axis=1))
     flipped = np.concatenate(parts)
     observed = np.array([value_of(variant) for variant in variants]) - value_of(baseline)
     # The observed swap is one of the equally likely ones, so it has its part in the spread too.

@@ -167,11 +167,11 @@ def swap_permutation(
     n_as_far = 0
     for size in chunk_sizes(repeats, 2 * units.n_rows):
         if isinstance(variant, SumMetric) and isinstance(baseline, SumMetric):
-            swapped = _swapped_sums(variant, baseline, units, rng, size)
+            ours, theirs = _swapped_sums(variant, baseline, units, rng, size)
         else:
             coins = units.spread(rng.integers(0, 2, size=(size, units.n)).astype(np.float64))
-            swapped = swapped_difference(variant, baseline, coins)
-        n_as_far += int((np.abs(swapped) >= observed - TIE).sum())
+            ours, theirs = variant.swapped(baseline, coins)
+        n_as_far += int((np.abs(ours - theirs) >= observed - TIE).sum())
     return (1 + n_as_far) / (1 + repeats)
 
 
@@ -185,22 +185,10 @@ def units_of_pair(variant: Metric, baseline: Metric, clusters: ArrayLike | None)
     return Units.of(clusters, variant.n_rows)
 
 
-def swapped_difference(variant: Metric, baseline: Metric, coins: FloatArray) -> FloatArray:
-    """Differences (R,) where rows with coin 1 (R, n) have the two models' answers exchanged."""
-    if isinstance(variant, SumMetric) and isinstance(baseline, SumMetric):
-        moved = coins @ (baseline.columns - variant.columns)
-        ours = variant.of_sums(variant.columns.sum(axis=0) + moved)
-        return ours - variant.of_sums(baseline.columns.sum(axis=0) - moved)
-    both = variant.stack(baseline)
-    kept = 1 - coins
-    return both(np.concatenate([kept, coins], axis=1)) - both(np.concatenate([coins, kept], axis=1))
-
-
 def _swapped_sums(
     variant: SumMetric, baseline: SumMetric, units: Units, rng: np.random.Generator, repeats: int
-) -> FloatArray:
+) -> tuple[FloatArray, FloatArray]:
     # Units that move the sums alike are swapped as a count of them.
     kinds, counts = kinds_of_rows(units.sums(baseline.columns - variant.columns))
     moved = rng.binomial(counts, 0.5, size=(repeats, len(counts))) @ kinds
-    ours = variant.of_sums(variant.columns.sum(axis=0) + moved)
-    return ours - variant.of_sums(baseline.columns.sum(axis=0) - moved)
+    return variant.exchanged(baseline, moved)

@@ -184,7 +184,7 @@ class MetricSweep:
 
 
 def _is_metric(thing: object) -> TypeGuard[Metric]:
-    return hasattr(thing, "n_rows") and hasattr(thing, "stack")
+    return hasattr(thing, "n_rows") and hasattr(thing, "swapped")
 
 
 def _are_metrics(things: object) -> TypeGuard[Sequence[Metric]]:

@@ -5,14 +5,13 @@ some rows, a swap permutation exchanges two models' answers. All four are weight
 metric here is a function from weights (R, n) to scores (R,). Two kinds are enough so far:
 
 * ``SumMetric``: a function of sums over rows (accuracy, F1, Matthews, Pearson, any mean);
-* ``RankCorrelation``: Spearman, whose ranks move with the weights.
+* ``RankCorrelation`` (``ranks.py``): Spearman, whose ranks move with the weights.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -40,8 +39,8 @@ class Metric(Protocol):
         """The same metric of these rows alone."""
         ...
 
-    def stack(self: Self_, other: Self_) -> Self_:
-        """The same metric of own rows followed by the other's rows."""
+    def swapped(self: Self_, other: Self_, coins: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Own and the other's scores (R,) with the rows whose coin (R, n) is 1 exchanged."""
         ...
 
 
@@ -71,76 +70,14 @@ class SumMetric:
         """The same metric of these rows alone."""
         return SumMetric(self.columns[rows], self.of_sums, self.worst, self.best)
 
-    def stack(self, other: SumMetric) -> SumMetric:
-        """The same metric of own rows followed by the other's rows."""
-        columns = np.concatenate([self.columns, other.columns])
-        return SumMetric(columns, self.of_sums, self.worst, self.best)
+    def swapped(self, other: SumMetric, coins: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Own and the other's scores (R,) with the rows whose coin (R, n) is 1 exchanged."""
+        return self.exchanged(other, coins @ (other.columns - self.columns))
 
-
-@dataclass(frozen=True)
-class RankCorrelation:
-    """Spearman's correlation; 0 where one side is constant.
-
-    Equal to ranking the repeated rows again (ties get their mean rank), without sorting again:
-    a row's rank is the weight below it plus half the weight level with it.
-    """
-
-    predicted: FloatArray
-    gold: FloatArray
-
-    @property
-    def n_rows(self) -> int:
-        """How many rows it scores."""
-        return len(self.gold)
-
-    @cached_property
-    def _predicted_levels(self) -> _Levels:
-        return _Levels.of(self.predicted)
-
-    @cached_property
-    def _gold_levels(self) -> _Levels:
-        return _Levels.of(self.gold)
-
-    def __call__(self, weights: FloatArray) -> FloatArray:
-        """Scores (R,) of the rows under each row of ``weights`` (R, n)."""
-        x, spread_x = self._predicted_levels.ranks(weights)
-        y, spread_y = self._gold_levels.ranks(weights)
-        together = np.einsum("rn,rn,rn->r", weights, x, y, optimize=False)
-        return ratio(together, np.sqrt(spread_x * spread_y))
-
-    def take(self, rows: IntArray) -> RankCorrelation:
-        """The same metric of these rows alone."""
-        return RankCorrelation(self.predicted[rows], self.gold[rows])
-
-    def stack(self, other: RankCorrelation) -> RankCorrelation:
-        """The same metric of own rows followed by the other's rows."""
-        return RankCorrelation(
-            np.concatenate([self.predicted, other.predicted]),
-            np.concatenate([self.gold, other.gold]),
-        )
-
-
-@dataclass(frozen=True)
-class _Levels:
-    """The distinct values of a column in order, and which one each row has."""
-
-    order: IntArray  # rows, by value
-    ends: IntArray  # last place of each level in that order
-    level: IntArray  # level of each row
-
-    @classmethod
-    def of(cls, values: FloatArray) -> _Levels:
-        distinct, level, counts = np.unique(values, return_inverse=True, return_counts=True)
-        del distinct
-        order = np.argsort(level, kind="stable")
-        return cls(order, np.cumsum(counts) - 1, level)
-
-    def ranks(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Centred ranks (R, n) of the weighted rows, and their sum of squares (R,)."""
-        below_or_level = np.cumsum(weights[:, self.order], axis=1)[:, self.ends]  # (R, levels)
-        level_weight = np.diff(below_or_level, axis=1, prepend=0.0)
-        rank = below_or_level - level_weight / 2 - below_or_level[:, -1:] / 2
-        return rank[:, self.level], (level_weight * rank * rank).sum(axis=1)
+    def exchanged(self, other: SumMetric, moved: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Own and the other's scores (R,) after ``moved`` (R, k) went from its sums to ours."""
+        ours, theirs = self.columns.sum(axis=0) + moved, other.columns.sum(axis=0) - moved
+        return self.of_sums(ours), self.of_sums(theirs)
 
 
 def ratio(above: FloatArray, below: FloatArray) -> FloatArray:
@@ -192,13 +129,13 @@ def mean(scores: ArrayLike, *, lowest: float = 0.0, highest: float = 1.0) -> Sum
 
 def accuracy(predicted: ArrayLike, gold: ArrayLike) -> SumMetric:
     """The share of rows whose prediction is the gold label."""
-    predicted, gold = _pair(predicted, gold)
+    predicted, gold = rows_of_pair(predicted, gold)
     return mean(predicted == gold)
 
 
 def f1(predicted: ArrayLike, gold: ArrayLike, *, positive: int | str | bool = 1) -> SumMetric:
     """F1 of the label ``positive``; 0 where nothing is, and nothing is called, positive."""
-    predicted, gold = _pair(predicted, gold)
+    predicted, gold = rows_of_pair(predicted, gold)
     called, real = predicted == positive, gold == positive
     columns = np.stack([called & real, called & ~real, ~called & real], axis=1).astype(np.float64)
     kinds = np.eye(3)
@@ -207,7 +144,7 @@ def f1(predicted: ArrayLike, gold: ArrayLike, *, positive: int | str | bool = 1)
 
 def matthews(predicted: ArrayLike, gold: ArrayLike, *, n_labels: int = 2) -> SumMetric:
     """Matthews correlation of labels 0..n_labels-1; 0 where a side is constant."""
-    predicted, gold = _pair(predicted, gold)
+    predicted, gold = rows_of_pair(predicted, gold)
     codes = gold * n_labels + predicted
     if np.min([predicted, gold]) < 0 or np.max([predicted, gold]) >= n_labels:
         raise RequestError(f"labels outside 0 to {n_labels - 1} given to Matthews")
@@ -219,7 +156,7 @@ def matthews(predicted: ArrayLike, gold: ArrayLike, *, n_labels: int = 2) -> Sum
 
 def pearson(predicted: ArrayLike, gold: ArrayLike) -> SumMetric:
     """Pearson's correlation; 0 where a side is constant."""
-    predicted, gold = _pair(predicted, gold)
+    predicted, gold = rows_of_pair(predicted, gold)
     x, y = as_rows(predicted), as_rows(gold)
     # Both on the gold scale: moment sums of raw values lose digits, and the columns of two models
     # must mean the same where a permutation mixes their rows.
@@ -230,18 +167,13 @@ def pearson(predicted: ArrayLike, gold: ArrayLike) -> SumMetric:
     return SumMetric(columns, _pearson, nothing, nothing)
 
 
-def spearman(predicted: ArrayLike, gold: ArrayLike) -> RankCorrelation:
-    """Spearman's correlation; 0 where a side is constant."""
-    predicted, gold = _pair(predicted, gold)
-    return RankCorrelation(as_rows(predicted), as_rows(gold))
-
-
 def value_of(metric: Metric) -> float:
     """The metric of its rows as they are."""
     return float(metric(np.ones((1, metric.n_rows)))[0])
 
 
-def _pair(predicted: ArrayLike, gold: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]:
+def rows_of_pair(predicted: ArrayLike, gold: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Predictions and labels as arrays, one of each per row, at least one row."""
     predicted, gold = np.asarray(predicted), np.asarray(gold)
     if predicted.shape != gold.shape or predicted.ndim != 1:
         raise RequestError(
