@@ -1,0 +1,172 @@
+"""One pass over a source: every row checked, a few numbers kept of each."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from microtome.errors import DataError
+from microtome.tasks.sampling import Indices
+from microtome.tasks.sources import Source
+from microtome.tasks.task import Kind, Label, Row, Task
+
+
+@dataclass(frozen=True)
+class Scan:
+    """What one pass found."""
+
+    targets: NDArray[Any]
+    digests: NDArray[np.uint64]
+    clusters: Indices | None
+    positions: Indices
+    broken: list[int]
+    n_unlabelled: int
+    n_empty: int
+    n_misplaced: int
+
+
+@dataclass
+class _Kept:
+    """Numbers per row, as they are read."""
+
+    digests: bytearray = field(default_factory=bytearray)
+    targets: array[float] = field(default_factory=lambda: array("d"))
+    positions: array[int] = field(default_factory=lambda: array("q"))
+    numbers: array[int] = field(default_factory=lambda: array("q"))
+    clusters: tuple[array[int], ...] = ()
+    ids: array[int] = field(default_factory=lambda: array("Q"))
+
+
+def scan(source: Source) -> Scan:
+    """Read ``source`` through; an empty one, or one with an id twice, is refused."""
+    task = source.task
+    keys_of = _cluster_keys(task)
+    kept = _Kept(clusters=tuple(array("Q") for _ in keys_of))
+    broken: list[int] = []
+    n_unlabelled = n_empty = n_misplaced = 0
+    for position, (number, row) in enumerate(source.read(broken)):
+        if source.labelled and row.label is None:
+            n_unlabelled += 1
+            continue
+        kept.positions.append(position)
+        kept.numbers.append(number)
+        kept.digests += _digest(row)
+        kept.targets.append(_target(task.kind, row.label))
+        for keys, key_of in zip(kept.clusters, keys_of, strict=True):
+            keys.append(_key(key_of(row)))
+        if row.id is not None:
+            kept.ids.append(_key(row.id))
+        n_empty += not row.text or row.pair == ""
+        n_misplaced += task.kind == "span" and _misplaced(row)
+    _check(source, kept)
+    return Scan(
+        targets=_targets(task.kind, kept.targets),
+        digests=np.frombuffer(bytes(kept.digests), dtype=np.uint64).reshape(-1, 2),
+        clusters=_components(kept.clusters),
+        positions=np.array(kept.positions, dtype=np.int64),
+        broken=broken,
+        n_unlabelled=n_unlabelled,
+        n_empty=n_empty,
+        n_misplaced=n_misplaced,
+    )
+
+
+def _digest(row: Row) -> bytes:
+    """128 bits of a row's texts (and of a question's answers)."""
+    text = row.text.encode()
+    digest = blake2b(text, digest_size=16)
+    if row.pair is not None:
+        # The length keeps ("ab", "c") apart from ("a", "bc").
+        digest.update(b"\0%d\0" % len(text) + row.pair.encode())
+    if isinstance(row.label, tuple):
+        digest.update(repr(row.label).encode())
+    return digest.digest()
+
+
+def _key(text: str) -> int:
+    return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "little")
+
+
+def _target(kind: Kind, label: Label) -> float:
+    if kind == "span":
+        return float(bool(label))
+    if isinstance(label, int | float):
+        return float(label)
+    return float("nan") if kind == "regression" else -1.0
+
+
+def _targets(kind: Kind, values: array[float]) -> NDArray[Any]:
+    targets = np.array(values, dtype=np.float64)
+    return targets if kind == "regression" else targets.astype(np.int64)
+
+
+def _misplaced(row: Row) -> bool:
+    context = row.pair or ""
+    answers = row.label if isinstance(row.label, tuple) else ()
+    return any(not context.startswith(answer.text, answer.start) for answer in answers)
+
+
+def _cluster_keys(task: Task) -> tuple[Callable[[Row], str], ...]:
+    """What rows of one cluster have in common."""
+
+    def text(row: Row) -> str:
+        return row.text
+
+    def pair(row: Row) -> str:
+        return row.pair or ""
+
+    def given(row: Row) -> str:
+        return row.cluster or ""
+
+    return {
+        None: (),
+        "text": (text,),
+        "pair": (pair,),
+        "text or pair": (text, pair),
+        "given": (given,),
+    }[task.cluster_by]
+
+
+def _components(keys: tuple[array[int], ...]) -> Indices | None:
+    """The cluster of each row: equal keys, or linked through equal keys of either kind."""
+    if not keys:
+        return None
+    codes = [np.unique(np.array(one, dtype=np.uint64), return_inverse=True)[1] for one in keys]
+    if len(codes) == 1:
+        return np.asarray(codes[0], dtype=np.int64)
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    first, second = codes
+    n_first, n_second = int(first.max()) + 1, int(second.max()) + 1
+    n_nodes = n_first + n_second
+    links = coo_array((np.ones(len(first)), (first, second + n_first)), shape=(n_nodes, n_nodes))
+    _, component = connected_components(links, directed=False)
+    return np.asarray(component[first], dtype=np.int64)
+
+
+def _check(source: Source, kept: _Kept) -> None:
+    place = source.path.name if source.path else f"{source.task.name} {source.split}"
+    if not kept.positions:
+        raise DataError(f"{place} has no rows")
+    ids = np.array(kept.ids, dtype=np.uint64)
+    order = np.argsort(ids, kind="stable")
+    twice = np.flatnonzero(ids[order][1:] == ids[order][:-1])
+    if len(twice):
+        first, second = order[twice[0]], order[twice[0] + 1]
+        row = _row_at(source, kept.positions[int(second)])
+        raise DataError(
+            f"{place}: id {row.id!r} stands on lines {kept.numbers[int(first)]}"
+            f" and {kept.numbers[int(second)]}",
+            "ids must differ",
+        )
+
+
+def _row_at(source: Source, position: int) -> Row:
+    return next(row for at, (_, row) in enumerate(source.read([])) if at == position)

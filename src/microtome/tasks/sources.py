@@ -1,0 +1,147 @@
+"""Where a task's rows come from: its native files, any one file, or its own generator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from microtome.errors import DataError, RequestError
+from microtome.tasks.catalogue import find_split
+from microtome.tasks.rows import Located, rows_of, wanted
+from microtome.tasks.squad import squad_rows
+from microtome.tasks.tables import column_names, format_of, missing_column, read_records
+from microtome.tasks.task import Columns, Format, NativeFile, Split, Task
+
+FILE_SPLIT = "file"
+"""What a single file is called where a split's name stands."""
+
+PLAIN = Columns("text", "pair", "label", "id")
+"""The columns of own data where nothing else is said."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """Rows that can be read again and again; ``read`` lists the numbers of those it leaves out."""
+
+    task: Task
+    split: str
+    read: Callable[[list[int]], Iterator[Located]]
+    labelled: bool
+    path: Path | None = None
+    published: Split | None = None
+    notes: tuple[str, ...] = ()
+
+
+def native_source(task: Task, folder: Path, split_name: str) -> Source:
+    """A split out of the folder that directly holds the task's native files."""
+    split = find_split(task, split_name)
+    for file in split.files:
+        if (folder / file.name).is_file():
+            source = _table(task, folder / file.name, file, split=split.name)
+            return replace(source, published=split)
+    names = " or ".join(file.name for file in split.files) or "no file"
+    there = sorted(path.name for path in folder.iterdir())[:8]
+    raise DataError(
+        f"{folder} holds no {task.name} {split.name} ({names} wanted)",
+        f"it holds {', '.join(there) or 'nothing'}",
+    )
+
+
+def file_source(task: Task, path: Path, chosen: Columns | None = None) -> Source:
+    """Any file read as ``task``: by its native name, else by the columns that are there."""
+    native = next((file for file in _native_files(task) if file.name == path.name), None)
+    if native is not None and chosen is None:
+        return _table(task, path, native, split=FILE_SPLIT)
+    format = format_of(path)
+    if format == "txt":
+        return _table(task, path, NativeFile(path.name, format, Columns("text"), skip_broken=True))
+    if (format == "squad") != (task.kind == "span" and format not in ("jsonl", "parquet")):
+        wanted_format = "SQuAD's .json" if task.kind == "span" else ".csv .tsv .jsonl or .parquet"
+        raise DataError(f"{path.name} given, {task.name} reads {wanted_format}")
+    columns = chosen or fitting_columns(task, path, format)
+    # QQP's own slices have its broken rows, too.
+    skip = any(file.skip_broken for file in _native_files(task)) and format == "tsv"
+    return _table(task, path, NativeFile(path.name, format, columns, skip))
+
+
+def embedded_source(task: Task, split_name: str) -> Source:
+    """A split that the package makes itself."""
+    split = find_split(task, split_name)
+    rows = task.rows
+    if rows is None:
+        raise RequestError(f"{task.name} has no rows of its own")
+
+    def read(_: list[int]) -> Iterator[Located]:
+        return (Located(number, row) for number, row in enumerate(rows(split.name), start=1))
+
+    return Source(task, split.name, read, labelled=True, published=split)
+
+
+def _native_files(task: Task) -> tuple[NativeFile, ...]:
+    return tuple(file for split in task.splits for file in split.files)
+
+
+def _table(task: Task, path: Path, file: NativeFile, *, split: str = FILE_SPLIT) -> Source:
+    labelled = file.columns.label is not None
+    if file.format == "squad":
+        return Source(task, split, lambda _: squad_rows(task, path), labelled, path)
+    columns = file.columns
+    there = column_names(path, file.format, columns.header)
+    with_id = columns.id in there
+    names = wanted(columns, with_id=with_id)
+
+    def read(broken: list[int]) -> Iterator[Located]:
+        records = read_records(
+            path,
+            file.format,
+            names,
+            header=columns.header,
+            broken=broken if file.skip_broken else None,
+        )
+        return rows_of(task, path, records, columns, with_id=with_id)
+
+    return Source(task, split, read, labelled, path)
+
+
+def fitting_columns(
+    task: Task,
+    path: Path,
+    format: Format,
+    *,
+    text: str | None = None,
+    pair: str | None = None,
+    label: str | None = None,
+) -> Columns:
+    """The first of the task's known columns that the file has; those given by name come first."""
+    candidates = [
+        replace(known, text=text or known.text, pair=pair or known.pair, label=label or known.label)
+        for known in _known_columns(task)
+    ]
+    there = column_names(path, format)
+    with_header = sorted((c for c in candidates if c.header is None), key=lambda c: not c.label)
+    for columns in with_header:
+        if set(columns.named) <= set(there):
+            return columns
+    for columns in candidates:
+        if columns.header is not None and _fits_headerless(task, columns, there):
+            return columns
+    missing = next(name for name in with_header[0].named if name not in there)
+    raise missing_column(path, missing, there)
+
+
+def _known_columns(task: Task) -> tuple[Columns, ...]:
+    known = [file.columns for file in _native_files(task)]
+    if task.hub is not None:
+        known.append(task.hub.columns)
+    is_pair = task.kind == "span" or any(columns.pair for columns in known)
+    return tuple(dict.fromkeys([*known, PLAIN if is_pair else replace(PLAIN, pair=None)]))
+
+
+def _fits_headerless(task: Task, columns: Columns, first_row: tuple[str, ...]) -> bool:
+    """Whether the file's first line is a row of a format without a header (CoLA)."""
+    header = columns.header or ()
+    if len(header) != len(first_row) or columns.label is None:
+        return False
+    known = {*task.labels, *(str(index) for index in range(len(task.labels)))}
+    return first_row[header.index(columns.label)] in known
