@@ -1,0 +1,82 @@
+"""Rows of the splits: seeded, without leakage.
+
+Training text uses neither held-out words nor held-out structures. No text (no pair) occurs in two
+splits, nor twice in one. A minimal set shares its ``cluster``: its rows aren't independent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from microtome.errors import RequestError
+from microtome.tasks.micro import lexicon
+from microtome.tasks.micro.draw import Draw
+from microtome.tasks.micro.examples import Example, Structure
+from microtome.tasks.micro.sizes import SIZES
+
+# A fresh draw repeats an earlier text now and then; that it does so always is a fault.
+MAX_TRIES = 60
+
+
+@dataclass(frozen=True, slots=True)
+class MicroRow:
+    """An example with where it comes from."""
+
+    id: str
+    cluster: str
+    structure: str
+    example: Example
+
+
+def split_rows(
+    task: str, structures: Sequence[Structure], split: str, *, seed: int = 0
+) -> tuple[MicroRow, ...]:
+    """The rows of one split."""
+    if split not in SIZES:
+        raise RequestError(f"split {split!r} asked for", f"the splits are {', '.join(SIZES)}")
+    return _all_splits(task, tuple(structures), seed)[split]
+
+
+@cache
+def _all_splits(
+    task: str, structures: tuple[Structure, ...], seed: int
+) -> dict[str, tuple[MicroRow, ...]]:
+    taken: set[tuple[str, str | None]] = set()
+    return {
+        split: tuple(_fill(task, structures, split, seed, taken))[: SIZES[split]] for split in SIZES
+    }
+
+
+def _fill(
+    task: str,
+    structures: tuple[Structure, ...],
+    split: str,
+    seed: int,
+    taken: set[tuple[str, str | None]],
+) -> Iterator[MicroRow]:
+    draw = Draw(lexicon.load(), f"{task}/{split}/{seed}", held_out=split != "train")
+    allowed = [s for s in structures if split != "train" or not s.held_out]
+    deck = [s for s in allowed for _ in range(s.weight)]
+    n_rows = n_sets = 0
+    while n_rows < SIZES[split]:
+        draw.random.shuffle(deck)
+        for structure in deck:
+            n_sets += 1
+            for example in _fresh(structure, draw, taken):
+                yield MicroRow(
+                    f"{task}-{split}-{n_rows}", f"{task}-{split}-s{n_sets}", structure.name, example
+                )
+                n_rows += 1
+
+
+def _fresh(structure: Structure, draw: Draw, taken: set[tuple[str, str | None]]) -> list[Example]:
+    """A minimal set none of whose texts has been seen."""
+    for _ in range(MAX_TRIES):
+        examples = structure.build(draw)
+        keys = {(example.text, example.pair) for example in examples}
+        if len(keys) == len(examples) and taken.isdisjoint(keys):
+            taken |= keys
+            return examples
+    raise RequestError(f"structure {structure.name} has no new sentences left")
