@@ -52,6 +52,7 @@ from microtome.values import Head, HeadPattern
         (Reinit(bottom=2, seed=7), "reinit(bottom=2, seed=7)"),
         (Reinit(7, 3, std=0.02, parts="weights"), "reinit(3, 7, seed=0)"),
         (Reinit(3, std=0.05, parts="all"), "reinit(3, seed=0, std=0.05, parts=all)"),
+        (Reinit(3, std=0.0201), "reinit(3, seed=0, std=0.0201)"),
         (Reinit(3, std=1), "reinit(3, seed=0, std=1.0)"),
         (Randomize(), "randomize(seed=0)"),
         (Disable("3.7"), "disable(3.7)"),
