@@ -1,0 +1,139 @@
+"""Files that are whole or absent: temporary name, fsync, rename, fsync of the folder."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import shutil
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from microtome.errors import StorageError
+
+TEMPORARY = ".tmp-"
+_FULL = {errno.ENOSPC, errno.EDQUOT}
+
+
+def is_full_disk(error: BaseException | None) -> bool:
+    """Whether this error, or one behind it, says that there is no room left.
+
+    Libraries in Rust or C++ (safetensors, torch) wrap the errno in their own text.
+    """
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in _FULL:
+            return True
+        if "No space left on device" in str(error) or "os error 28" in str(error):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def storage_error(error: OSError, path: Path) -> StorageError:
+    """``error`` in our words."""
+    if is_full_disk(error):
+        return StorageError(
+            f"no space left while writing {path}",
+            "what is stored is intact; make room, then run the same command again to go on",
+        )
+    return StorageError(
+        f"can't write {path}: {error.strerror or error}",
+        "what is stored is intact; when the folder can be written, run the same command again",
+    )
+
+
+def write_all(folder: Path, contents: Mapping[str, bytes]) -> None:
+    """Write several files into ``folder``, each whole or absent, with one fsync of the folder.
+
+    When one can't be written, those before it stay, and StorageError is raised.
+    """
+    complete: list[tuple[Path, Path]] = []
+    failure: tuple[OSError, Path] | None = None
+    for name, content in contents.items():
+        temporary = folder / f"{TEMPORARY}{name}"
+        try:
+            _write_synced(temporary, content)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                temporary.unlink(missing_ok=True)
+            failure = (error, folder / name)
+            break
+        complete.append((temporary, folder / name))
+    try:
+        for temporary, final in complete:
+            temporary.replace(final)
+        sync_folder(folder)
+    except OSError as error:
+        failure = failure or (error, folder)
+    if failure:
+        raise storage_error(*failure) from failure[0]
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write one file, whole or absent."""
+    write_all(path.parent, {path.name: content})
+
+
+def _write_synced(path: Path, content: bytes) -> None:
+    descriptor = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o666)
+    try:
+        view = memoryview(content)
+        while view:
+            view = view[os.write(descriptor, view) :]
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make renames inside ``folder`` last (Windows has no such call)."""
+    if sys.platform == "win32":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def move_folder(source: Path, target: Path) -> None:
+    """Put the finished folder ``source`` at ``target``, whole or absent; both on one disk."""
+    try:
+        for folder, _, names in os.walk(source, topdown=False):
+            for name in names:
+                _sync_file(Path(folder, name))
+            sync_folder(Path(folder))
+        if target.exists():  # left by a kill between the folder and its record
+            stale = target.with_name(f"{TEMPORARY}stale-{target.name}")
+            target.rename(stale)
+            shutil.rmtree(stale)
+        source.rename(target)
+        sync_folder(target.parent)
+    except OSError as error:
+        raise storage_error(error, target) from error
+
+
+def _sync_file(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def temporaries(folder: Path) -> Iterator[Path]:
+    """What an interrupted writer left in ``folder``."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.startswith(TEMPORARY):
+                yield Path(entry.path)
+
+
+def remove(path: Path) -> None:
+    """Remove a file or a folder, present or not."""
+    if path.is_dir() and not path.is_symlink():
+        # A worker of a killed driver may still be dying and write beneath us.
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)

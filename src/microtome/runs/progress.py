@@ -1,0 +1,167 @@
+"""Progress for people, on stderr: a bar on a terminal, few plain lines elsewhere, or nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Protocol, TextIO
+
+from microtome.runs.record import Record
+from microtome.runs.trackers import scores_of
+from microtome.runs.trial import Trial
+
+if TYPE_CHECKING:
+    import rich.progress
+
+_LINE_SECONDS = 5.0
+
+
+class Display(Protocol):
+    """Where progress is shown."""
+
+    def show(self, n_done: int, n_failed: int, text: str, *, last: bool) -> None:
+        """So many trials are done; ``text`` is about the latest."""
+
+    def close(self) -> None:
+        """Nothing more comes."""
+
+
+class Progress:
+    """Counts trials and tells a display; without one it is silent."""
+
+    def __init__(self, *, shown: bool = True, stream: TextIO | None = None) -> None:
+        self._shown = shown
+        self._stream = stream
+        self._display: Display | None = None
+        self.n_done = self.n_failed = self.n_trials = 0
+        self._text = ""
+
+    @contextlib.contextmanager
+    def over(
+        self, trials: Mapping[str, Trial], records: Mapping[str, Record], *, retry_failed: bool
+    ) -> Iterator[Progress]:
+        """Show progress over ``trials``, of which some have a record already."""
+        found = [records[one] for one in trials if one in records]
+        old = [one for one in found if one.ok or not (retry_failed or one.status == "blocked")]
+        self.n_trials, self.n_done = len(trials), len(old)
+        self.n_failed = sum(not one.ok for one in old)
+        if self._shown:
+            self._display = make_display(self.n_trials, self.n_done, self._stream or sys.stderr)
+        try:
+            yield self
+        finally:
+            if self._display:
+                self._tell(last=True)
+                self._display.close()
+                self._display = None
+
+    def finished(self, record: Record) -> None:
+        """A trial has a record now."""
+        self.n_done += 1
+        self.n_failed += not record.ok
+        if record.ok:
+            self._text = f"{record.name} {_scores(scores_of(record))}".rstrip()
+        elif record.status != "blocked":
+            self._text = f"{record.name} {record.status}: {record.error}"
+        self._tell()
+
+    def report(self, name: str, text: str, scores: Mapping[str, float]) -> None:
+        """A running trial says how far it is."""
+        self._text = " ".join(part for part in (name, text, _scores(scores)) if part)
+        self._tell()
+
+    def _tell(self, *, last: bool = False) -> None:
+        if self._display:
+            # A label or an error may hold anything; one line is shown.
+            text = " ".join(self._text.split())[:100]
+            self._display.show(self.n_done, self.n_failed, text, last=last)
+
+
+def _scores(scores: Mapping[str, float]) -> str:
+    return " ".join(f"{name}={value:.4g}" for name, value in list(scores.items())[:3])
+
+
+def make_display(n_trials: int, n_done: int, stream: TextIO) -> Display:
+    """A bar where ``stream`` is a terminal, else lines."""
+    return (_Bar if stream.isatty() else _Lines)(n_trials, n_done, stream)
+
+
+def in_words(seconds: float) -> str:
+    """A duration for people: "40 s", "3 min", "2 h 5 min"."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
+
+
+class _Lines:
+    """A line at the beginning, at the end, and every few seconds between."""
+
+    def __init__(self, n_trials: int, n_done: int, stream: TextIO) -> None:
+        self._n_trials, self._n_before, self._stream = n_trials, n_done, stream
+        self._started = self._printed = time.monotonic()
+        known = f", {n_done} of them done before" if n_done else ""
+        print(f"microtome: {n_trials} trials{known}", file=stream, flush=True)
+
+    def show(self, n_done: int, n_failed: int, text: str, *, last: bool) -> None:
+        now = time.monotonic()
+        if not last and now - self._printed < _LINE_SECONDS:
+            return
+        self._printed = now
+        parts = [f"microtome: {n_done}/{self._n_trials} trials"]
+        if n_failed:
+            parts.append(f"{n_failed} failed")
+        spent, n_new = now - self._started, n_done - self._n_before
+        if last or n_done >= self._n_trials:
+            parts.append(f"{in_words(spent)} spent")
+        elif n_new:
+            parts.append(f"about {in_words(spent / n_new * (self._n_trials - n_done))} left")
+        if text:
+            parts.append(text)
+        print(", ".join(parts), file=self._stream, flush=True)
+
+    def close(self) -> None:
+        self._stream.flush()
+
+
+class _Bar:
+    """One bar over all trials, with time left, failures and the latest scores."""
+
+    def __init__(self, n_trials: int, n_done: int, stream: TextIO) -> None:
+        from rich.console import Console
+        from rich.markup import escape
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeElapsedColumn,
+            TimeRemainingColumn,
+        )
+
+        self._escape = escape
+        self._bar: rich.progress.Progress = Progress(
+            TextColumn("trials"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[failed]}"),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
+            TextColumn("{task.description}"),
+            console=Console(file=stream),
+            refresh_per_second=5,
+        )
+        self._bar.start()
+        self._task = self._bar.add_task("", total=n_trials, completed=n_done, failed="")
+
+    def show(self, n_done: int, n_failed: int, text: str, *, last: bool) -> None:
+        failed = f"[red]{n_failed} failed[/red]" if n_failed else ""
+        self._bar.update(
+            self._task, completed=n_done, description=self._escape(text), failed=failed
+        )
+
+    def close(self) -> None:
+        self._bar.stop()

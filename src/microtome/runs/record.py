@@ -1,0 +1,133 @@
+"""A record: what a trial gave, as it stands in records/HASH.json."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from microtome.errors import StorageError
+from microtome.runs.trial import Trial
+
+SCHEMA_VERSION = 1
+ROW_COLUMNS = ("experiment", "model", "task")
+
+Status = Literal["ok", "failed", "diverged", "timeout", "blocked"]
+
+
+@dataclass(frozen=True)
+class Record:
+    """One trial's record. ``columns`` stand in every row; ``blocked`` means a need has failed."""
+
+    hash: str
+    status: Status
+    function: str
+    request: dict[str, Any]
+    content: dict[str, str]
+    needs: list[str]
+    label: str = ""
+    columns: dict[str, Any] = field(default_factory=dict)
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    summary: dict[str, Any] = field(default_factory=dict)
+    arrays: bool = False
+    checkpoint: bool = False
+    error: str | None = None
+    traceback: str | None = None
+    seconds: float = 0.0
+    worker: str = ""
+    attempts: int = 1
+    versions: dict[str, str] = field(default_factory=dict)
+    schema_version: int = SCHEMA_VERSION
+
+    @property
+    def ok(self) -> bool:
+        """Whether the trial gave its numbers."""
+        return self.status == "ok"
+
+    @property
+    def name(self) -> str:
+        """The label for people, or the start of the hash."""
+        return self.label or self.hash[:12]
+
+    def to_bytes(self) -> bytes:
+        """The record as JSON; never NaN."""
+        return json.dumps(_shallow(self), ensure_ascii=False, allow_nan=False).encode()
+
+
+_NAMES = [one.name for one in fields(Record)]
+
+
+def _shallow(record: Record) -> dict[str, Any]:
+    # dataclasses.asdict copies deeply, which costs more than writing the file.
+    return {name: getattr(record, name) for name in _NAMES}
+
+
+def identity_of(trial: Trial) -> dict[str, Any]:
+    """The part of a record that comes from the trial."""
+    return {
+        "hash": trial.hash,
+        "function": trial.function,
+        "request": dict(trial.request),
+        "content": dict(trial.content),
+        "needs": list(trial.needs),
+        "label": trial.label,
+        "columns": row_columns(trial),
+    }
+
+
+def row_columns(trial: Trial) -> dict[str, Any]:
+    """experiment, model and task of a trial's rows: from its columns, else from its request."""
+    fixed = {name: trial.request.get(name) for name in ROW_COLUMNS}
+    return {**fixed, **trial.columns}
+
+
+def blocked(trial: Trial, need: str, why: str) -> Record:
+    """The record of a trial that can't run because ``need`` has no result."""
+    error = f"needs {need}, which is {why}"
+    return Record(**identity_of(trial), status="blocked", error=error, attempts=0)
+
+
+def read_record(path: Path) -> Record:
+    """The record in ``path``; StorageError names the file when it can't be read."""
+    try:
+        data = json.loads(path.read_bytes())
+        if not isinstance(data, dict):
+            raise TypeError("not a JSON object")
+        check_schema(data, path)
+        record = Record(**data)
+        _check(record, path)
+    except (ValueError, TypeError, KeyError) as error:
+        raise StorageError(
+            f"the record {path} can't be read: {error}",
+            "it wasn't written by Microtome as it stands; restore it, or delete it to run its "
+            "trial again",
+        ) from error
+    except OSError as error:
+        raise StorageError(f"the record {path} can't be read: {error.strerror}") from error
+    return record
+
+
+def _check(record: Record, path: Path) -> None:
+    if record.hash != path.stem:
+        raise ValueError(f"it holds trial {record.hash}")
+    if record.status not in get_args(Status):
+        raise ValueError(f"its status is {record.status!r}")
+    if not isinstance(record.rows, list) or not isinstance(record.summary, dict):
+        raise TypeError("rows must be a list and summary a dictionary")
+
+
+def check_schema(data: Mapping[str, Any], path: Path) -> None:
+    """Refuse what this version can't read, in words. Older schemas would be lifted here."""
+    version = data.get("schema_version")
+    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+        raise StorageError(
+            f"{path} has schema_version {version!r}, which no Microtome has written",
+            "choose another folder",
+        )
+    if version > SCHEMA_VERSION:
+        raise StorageError(
+            f"{path} has schema_version {version}; this Microtome reads up to {SCHEMA_VERSION}",
+            "update Microtome, or choose another folder",
+        )

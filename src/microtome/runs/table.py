@@ -1,0 +1,64 @@
+"""results.parquet: all rows of a run, one type per column, the same bytes for the same records."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from microtome.runs.record import ROW_COLUMNS, Record
+
+
+def ordered_rows(records: Iterable[Record]) -> list[dict[str, Any]]:
+    """The rows of the records that are ok, each with experiment, model, task first."""
+    first = dict.fromkeys(ROW_COLUMNS)
+    return [
+        {**first, **record.columns, **row} for record in records if record.ok for row in record.rows
+    ]
+
+
+def _kind(values: Sequence[Any]) -> str:
+    """The narrowest kind that holds every value; "text" where kinds don't mix."""
+    kinds = {type(value) for value in values if value is not None}
+    if not kinds:
+        return "null"
+    if kinds == {bool}:
+        return "bool"
+    if kinds == {int}:
+        return "int" if all(-(2**63) <= v < 2**63 for v in values if v is not None) else "text"
+    if kinds <= {int, float}:
+        return "float"
+    return "text"
+
+
+def _text(value: object) -> str | None:
+    """Text as it is; a list, or a number among texts, as JSON."""
+    if value is None or isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False)
+
+
+def parquet_bytes(rows: Sequence[dict[str, Any]]) -> bytes:
+    """The rows as a Parquet file; columns in order of first appearance, nulls where absent."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    types = {
+        "null": pa.null(),
+        "bool": pa.bool_(),
+        "int": pa.int64(),
+        "float": pa.float64(),
+        "text": pa.string(),
+    }
+    names = dict.fromkeys(ROW_COLUMNS) | {name: None for row in rows for name in row}
+    columns = {}
+    for name in names:
+        values = [row.get(name) for row in rows]
+        kind = _kind(values)
+        if kind == "text":
+            values = [_text(value) for value in values]
+        columns[name] = pa.array(values, type=types[kind])
+    buffer = io.BytesIO()
+    pq.write_table(pa.table(columns), buffer, compression="zstd")
+    return buffer.getvalue()

@@ -1,0 +1,98 @@
+"""A trial: one unit of work as a value. Its hash is its name in a run.
+
+The hash covers what decides the number (function, request, content of model and data, needed
+trials) and nothing else: not paths, not labels, not resources, not our version.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from microtome.errors import RequestError
+
+HASH_LENGTH = 32  # hex digits: 128 bits
+_FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+
+
+def canonical_json(value: object) -> str:
+    """``value`` as JSON text, the same for equal values: sorted keys, no spaces, no NaN."""
+    return json.dumps(
+        value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+    )
+
+
+def _copied(value: Mapping[str, Any], what: str) -> dict[str, Any]:
+    """A copy through JSON, so that tuples are lists and nobody else holds a reference."""
+    try:
+        copy = json.loads(canonical_json(value))
+    except (TypeError, ValueError) as error:
+        raise RequestError(
+            f"a trial's {what} must be JSON, got {value!r} ({error})",
+            "use text, finite numbers, true/false, null, lists and dictionaries of them",
+        ) from error
+    if not isinstance(copy, dict):
+        raise RequestError(f"a trial's {what} must be a dictionary, got {value!r}")
+    return copy
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One unit of work: ``function(request, context)``, run at most once per run folder.
+
+    ``content`` holds hashes of what is read (model, data); ``where`` holds the paths under the
+    same keys and isn't hashed. ``columns`` (experiment, model, task) stand in every row.
+    ``limit`` is in seconds. ``needs`` are hashes of trials that must be done before.
+    """
+
+    function: str
+    request: Mapping[str, Any] = field(default_factory=dict)
+    content: Mapping[str, str] = field(default_factory=dict)
+    needs: Sequence[str] = ()
+    where: Mapping[str, str] = field(default_factory=dict)
+    columns: Mapping[str, Any] = field(default_factory=dict)
+    label: str = ""
+    limit: float | None = None
+    gpus: float = 0.0
+    cpus: float = 1.0
+    hash: str = field(init=False, default="")
+
+    def __post_init__(self) -> None:
+        if not _FUNCTION.fullmatch(self.function):
+            raise RequestError(
+                f"a trial's function is written module:function, got {self.function!r}"
+            )
+        if self.limit is not None and not (math.isfinite(self.limit) and self.limit > 0):
+            raise RequestError(f"a trial's limit is a number of seconds above 0, got {self.limit}")
+        for name in ("request", "content", "columns"):
+            object.__setattr__(self, name, _copied(getattr(self, name), name))
+        object.__setattr__(self, "needs", tuple(self.needs))
+        object.__setattr__(self, "where", {k: str(v) for k, v in self.where.items()})
+        object.__setattr__(self, "hash", self._own_hash())
+
+    def __hash__(self) -> int:
+        return hash(self.hash)
+
+    def _own_hash(self) -> str:
+        covered = [self.function, self.request, self.content, self.needs]
+        return hashlib.sha256(canonical_json(covered).encode()).hexdigest()[:HASH_LENGTH]
+
+    @property
+    def name(self) -> str:
+        """The label for people, or the start of the hash."""
+        return self.label or self.hash[:12]
+
+
+def seed_for(trial: Trial | str, name: str) -> int:
+    """The seed ``name`` ("init", "data", "dropout") of a trial (or of its hash), 0 … 2³¹−1.
+
+    It depends on nothing but the trial's hash and the name, so every executor draws the same.
+    """
+    trial_hash = trial.hash if isinstance(trial, Trial) else trial
+    digest = hashlib.sha256(f"{trial_hash}:{name}".encode()).digest()
+    return int.from_bytes(digest[:4], "big") >> 1
