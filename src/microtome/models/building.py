@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from huggingface_hub.errors import StrictDataclassError
 from safetensors import SafetensorError
 from transformers import (
     AutoConfig,
@@ -36,8 +37,8 @@ _AUTO = {
 }
 # What transformers raises on a config or a file that is wrong in some unforeseen way.
 _LIBRARY_ERRORS = (
-    ArithmeticError, AttributeError, LookupError, OSError, RuntimeError, TypeError, ValueError,
-    SafetensorError, pickle.UnpicklingError,
+    ArithmeticError, AssertionError, AttributeError, LookupError, OSError, RuntimeError,
+    TypeError, ValueError, SafetensorError, StrictDataclassError, pickle.UnpicklingError,
 )  # fmt: skip
 
 
@@ -82,7 +83,7 @@ def build_model(
     """The model with the checkpoint's weights; weights that don't fit it are refused by name."""
     folder, auto = checkpoint.folder, _AUTO[wish.head]
     try:
-        skeleton = _skeleton(checkpoint, config, wish)
+        skeleton = _skeleton(config, wish)
         _check_n_parameters(checkpoint, skeleton, wish)
         with _random_numbers_from(wish.seed):
             model, info = auto.from_pretrained(
@@ -106,10 +107,12 @@ def build_model(
     return model
 
 
-def _skeleton(checkpoint: Checkpoint, config: PreTrainedConfig, wish: Wish) -> PreTrainedModel:
+def _skeleton(config: PreTrainedConfig, wish: Wish) -> PreTrainedModel:
     """The model without numbers: on the meta device a tensor is a shape and takes no memory."""
     with torch.device("meta"):
-        return _AUTO[wish.head].from_config(copy.deepcopy(config), trust_remote_code=False)
+        return _AUTO[wish.head].from_config(
+            copy.deepcopy(config), attn_implementation="eager", trust_remote_code=False
+        )
 
 
 def _check_n_parameters(checkpoint: Checkpoint, skeleton: PreTrainedModel, wish: Wish) -> None:
@@ -189,10 +192,13 @@ def _renew_head_(model: PreTrainedModel, wish: Wish) -> None:
     Needed where a classifier and a QA head have the same tensor names, or where labels were given.
     """
     with _random_numbers_from(wish.seed):
-        fresh = _AUTO[wish.head].from_config(copy.deepcopy(model.config)).state_dict()
+        fresh = _AUTO[wish.head].from_config(
+            copy.deepcopy(model.config), attn_implementation="eager", trust_remote_code=False
+        )
+    values = fresh.state_dict()
     for name, value in model.state_dict().items():
         if is_head_tensor(name):
-            value.copy_(fresh[name])
+            value.copy_(values[name])
 
 
 def _misfit(folder: Path, what: str, names: list[str]) -> ModelError:
@@ -205,8 +211,8 @@ def _misfit(folder: Path, what: str, names: list[str]) -> ModelError:
 
 
 def _unloadable(folder: Path, error: BaseException) -> ModelError:
-    lines = str(error).strip().splitlines() or [""]
+    reason = " ".join(str(error).split())[:300]
     return ModelError(
-        f"transformers can't load {folder}: {type(error).__name__}: {lines[0][:300]}",
+        f"transformers can't load {folder}: {type(error).__name__}: {reason}",
         "check config.json and the weight files, or get the checkpoint again",
     )

@@ -67,6 +67,12 @@ def look_at(
             f"{folder} has no config.json, so it is no model",
             "give the folder that config.json and model.safetensors are in",
         )
+    if (folder / "adapter_config.json").exists():
+        # transformers would follow its base_model_name_or_path to some other model.
+        raise ModelError(
+            f"{folder} holds an adapter (adapter_config.json), not a whole model",
+            "merge the adapter into its base and save that",
+        )
     config, facts = read_config(folder / "config.json")
     files = _safetensors_files(folder)
     tensors = _all_tensors(folder, files)

@@ -9,6 +9,7 @@ from typing import Any
 from microtome.models.checkpoint import look_at
 from microtome.models.configuration import size
 from microtome.models.source import EMBEDDED_FOLDER, MINILM, embedded_names, minilm_folder
+from microtome.models.weights import FLOATS
 
 MAX_CARD_CHARACTERS = 100_000
 
@@ -49,7 +50,7 @@ def _item(name: str) -> dict[str, Any]:
         **sizes,
         # position_ids, an integer buffer in old files, is no parameter.
         "parameters": sum(
-            tensor.n_elements for tensor in checkpoint.tensors if tensor.dtype[0] in "FB"
+            tensor.n_elements for tensor in checkpoint.tensors if tensor.dtype in FLOATS
         ),
         "source": "extra english" if name == MINILM else "embedded",
         "license": license_of(folder),

@@ -8,8 +8,8 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
@@ -17,9 +17,10 @@ from pathlib import Path
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from microtome.errors import RequestError, StorageError
+from microtome.errors import StorageError
 from microtome.models.card import model_card
 from microtome.models.costs import cost
+from microtome.models.folders import check_empty
 from microtome.models.provenance import HISTORY, SCHEMA_VERSION, Provenance, provenance_of
 from microtome.models.quiet import quiet_transformers
 from microtome.models.tokenizers import TOKENIZER_FILES
@@ -31,12 +32,15 @@ def save(
     *,
     tokenizer: PreTrainedTokenizerBase | None = None,
     certificate: Mapping[str, object] | None = None,
+    prove: Callable[[Path], Mapping[str, object]] | None = None,
     max_shard_size: str = "5GB",
 ) -> Path:
     """Write ``model`` to the new or empty folder ``out``, in the dtype of its base.
 
     The folder has weights, config, tokenizer (the one given, else the base's files), the model card
-    ``README.md`` and ``microtome.json``. It appears complete under its name, or not at all.
+    ``README.md`` and ``microtome.json``. It appears complete under its name, or not at all. ``prove``
+    is handed the folder with the weights in it before it gets its name, and gives the certificate;
+    if it raises, nothing is left.
     """
     target = Path(out).expanduser()
     check_empty(target)
@@ -48,6 +52,8 @@ def save(
                 tokenizer.save_pretrained(folder)
         if tokenizer is None and provenance is not None:
             _copy_tokenizer(provenance.path, folder)
+        if prove is not None:
+            certificate = prove(folder)
         card = model_card(
             title=target.resolve().name,
             architecture=type(model).__name__,
@@ -59,18 +65,6 @@ def save(
         history = json.dumps(_history(provenance, certificate), indent=2, ensure_ascii=False)
         (folder / HISTORY).write_text(history + "\n", encoding="utf-8")
     return target
-
-
-def check_empty(out: str | PathLike[str]) -> None:
-    """Refuse a place for output that already has something in it."""
-    target = Path(out).expanduser()
-    if target.is_symlink() or (target.exists() and not target.is_dir()):
-        raise RequestError(f"{target} is no folder, and a new or empty one was wanted")
-    if target.is_dir() and any(target.iterdir()):
-        raise RequestError(
-            f"the folder {target} is not empty, and nothing is overwritten",
-            "give a new folder, or remove this one first",
-        )
 
 
 def _in_dtype(model: PreTrainedModel, provenance: Provenance | None) -> PreTrainedModel:
@@ -106,7 +100,9 @@ def _all_or_nothing(target: Path) -> Iterator[Path]:
     """A temporary folder beside ``target`` that takes its name at the end, or leaves no trace."""
     made: list[Path] = []
     try:
-        made = _make_parents(target.parent)
+        for parent in _missing_parents(target):
+            parent.mkdir()
+            made.append(parent)
         folder = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
         try:
             yield folder
@@ -116,8 +112,9 @@ def _all_or_nothing(target: Path) -> Iterator[Path]:
             shutil.rmtree(folder, ignore_errors=True)
             raise
     except BaseException as error:
-        for parent in made:
-            parent.rmdir()
+        for parent in reversed(made):
+            with suppress(OSError):  # somebody else uses it by now
+                parent.rmdir()
         if isinstance(error, OSError):
             full = error.errno in (errno.ENOSPC, errno.EDQUOT)
             reason = "the disk is full" if full else f"{error.strerror or error}"
@@ -127,15 +124,9 @@ def _all_or_nothing(target: Path) -> Iterator[Path]:
         raise
 
 
-def _make_parents(parent: Path) -> list[Path]:
-    """Make the folders above; gives those that are new, the deepest first."""
-    missing = []
-    while not parent.exists():
-        missing.append(parent)
-        parent = parent.parent
-    for folder in reversed(missing):
-        folder.mkdir()
-    return missing
+def _missing_parents(target: Path) -> list[Path]:
+    """The folders above that aren't there yet, the highest first."""
+    return [parent for parent in reversed(target.absolute().parents) if not parent.exists()]
 
 
 def _umask() -> int:

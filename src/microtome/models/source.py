@@ -53,8 +53,8 @@ def resolve(name: str | os.PathLike[str], *, revision: str | None = None) -> Sou
     if text in embedded_names():
         _refuse_revision(text, revision, "an embedded model")
         return Source("embedded", text, _embedded_folder(text))
-    path = Path(text).expanduser()
-    if text and path.exists():
+    path = _existing(text)
+    if path is not None:
         if not path.is_dir():
             raise ModelError(
                 f"{text} is a file, and a checkpoint folder was wanted",
@@ -63,7 +63,7 @@ def resolve(name: str | os.PathLike[str], *, revision: str | None = None) -> Sou
         _refuse_revision(text, revision, "a folder")
         return Source("folder", text, path)
     if not isinstance(name, str) or _looks_like_path(text):
-        raise ModelError(f"no such folder: {text}", _what_exists())
+        raise ModelError(f"no such folder: {text[:200]}", _what_exists())
     if not _HUB_ID.fullmatch(text) or ".." in text or "--" in text:
         raise ModelError(
             f"{text[:200]!r} is no embedded model, no folder, and can't be a hub id", _what_exists()
@@ -132,6 +132,14 @@ def _sha256(file: Path) -> str:
         return ""
     with file.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _existing(text: str) -> Path | None:
+    try:
+        path = Path(text).expanduser()
+        return path if text and path.exists() else None
+    except (OSError, RuntimeError, ValueError):  # too long a name, no such user, a NUL in it
+        return None
 
 
 def _looks_like_path(text: str) -> bool:

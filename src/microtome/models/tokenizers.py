@@ -15,6 +15,7 @@ from microtome.models.source import Source, fetched, resolve
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
+MAX_TOKENIZER_BYTES = 200_000_000
 MAX_TOKENIZER_CONFIG_BYTES = 20 * MAX_CONFIG_BYTES  # added tokens are listed in it
 
 VOCABULARY_FILES = (
@@ -41,6 +42,7 @@ def load_tokenizer(
     folder = checkpoint.folder
     if not any((folder / file).is_file() for file in VOCABULARY_FILES):
         return None
+    _refuse_huge_files(folder)
     settings = folder / "tokenizer_config.json"
     if settings.is_file():
         refuse_own_code(read_object(settings, max_bytes=MAX_TOKENIZER_CONFIG_BYTES), str(folder))
@@ -54,6 +56,15 @@ def load_tokenizer(
             "the tokenizer belongs to another model; get the right one",
         )
     return tokenizer
+
+
+def _refuse_huge_files(folder: Path) -> None:
+    for file in TOKENIZER_FILES:
+        if (folder / file).is_file() and (folder / file).stat().st_size > MAX_TOKENIZER_BYTES:
+            raise ModelError(
+                f"{file} in {folder} has more than {MAX_TOKENIZER_BYTES:,} bytes",
+                "this is no ordinary tokenizer; get it from its publisher again",
+            )
 
 
 def _load(folder: Path) -> PreTrainedTokenizerBase:
