@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 from microtome.errors import UnsupportedFamily
 
+MOST_LAYERS = 256  # deeper configs and edits are refused: a slip or a bomb, not a model
+
 
 @dataclass(frozen=True)
 class ConfigNames:

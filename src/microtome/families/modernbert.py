@@ -18,6 +18,7 @@ class ModernBert(Family):
 
     norms = ("attn_norm", "mlp_norm")
     uses_segments = False
+    keys_are_linear = False  # rotary
 
     def __init__(self, model: PreTrainedModel) -> None:
         super().__init__(model)
@@ -34,7 +35,7 @@ class ModernBert(Family):
     @property
     def depth_rules(self) -> DepthRules:
         """Layer 0 has no attention norm (the embeddings are normed already): it can't be moved."""
-        return DepthRules(first_fixed=True)
+        return DepthRules(first_copied=1)
 
     @property
     def layers(self) -> list[Any]:
@@ -57,12 +58,17 @@ class ModernBert(Family):
         states: Tensor = self.body.embeddings(ids)
         return states
 
+    def attention_input(self, index: int, states: Tensor) -> Tensor:
+        """Normed, but in layer 0, where the norm is an identity."""
+        normed: Tensor = self.layers[index].attn_norm(states)
+        return normed
+
     def project(
         self, index: int, states: Tensor, positions: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Norm first, then one fused projection, then the rotation of the layer's type."""
         layer = self.layers[index]
-        fused = layer.attn.Wqkv(layer.attn_norm(states))
+        fused = layer.attn.Wqkv(self.attention_input(index, states))
         heads = fused.view(*fused.shape[:-1], 3, -1, layer.attn.head_dim)  # (..., 3, H, Dh)
         query, key, value = heads.unbind(-3)
         cos, sin = self.body.rotary_emb(states, positions, layer.attention_type)

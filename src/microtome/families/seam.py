@@ -77,21 +77,8 @@ class DepthRules:
     """What a depth edit may do to a model. The defaults hold for layers that are free and alike."""
 
     shared: bool = False  # one set of weights applied at every depth: only the count can change
-    first_fixed: bool = False  # layer 0 is built differently: it stays first, and single
+    first_copied: int = 0  # layers below this one are built differently: they stay first and single
     refusal: str = ""  # why no depth edit is possible at all
-    most: int = 2**31
-
-    def check(self, order: tuple[int, ...]) -> None:
-        """Raise :class:`EditError` if ``order`` (the source of each new layer) isn't possible."""
-        if self.refusal:
-            raise EditError(self.refusal, "put unshare() first")
-        if len(order) > self.most:
-            raise EditError(f"{len(order)} layers asked for, but at most {self.most} are possible")
-        if self.first_fixed and (order[0] != 0 or 0 in order[1:]):
-            raise EditError(
-                "layer 0 of this family has no attention norm and must stay first and single",
-                "leave layer 0 out of duplications, removals and moves",
-            )
 
 
 class Family(ABC):
@@ -100,6 +87,7 @@ class Family(ABC):
     parts: tuple[Part, ...]
     norms: ClassVar[tuple[str, ...]]  # paths of a layer's norms
     uses_segments: ClassVar[bool] = True
+    keys_are_linear: ClassVar[bool] = True  # False: rotated by position after the projection
 
     def __init__(self, model: PreTrainedModel) -> None:
         self.model = model
@@ -141,6 +129,11 @@ class Family(ABC):
         return DepthRules()
 
     @property
+    def sharing(self) -> tuple[int, ...]:
+        """For every layer, the first layer with the same weights; itself unless shared."""
+        return tuple(range(self.shape.n_layers))
+
+    @property
     @abstractmethod
     def layers(self) -> list[Any]:
         """The block applied at each depth; shared blocks appear once for every application."""
@@ -167,7 +160,6 @@ class Family(ABC):
 
     def arrange_(self, order: tuple[int, ...]) -> None:
         """Put copies of the layers in ``order``; the first use of a layer keeps its module."""
-        self.depth_rules.check(order)
         old, used, new = self.layers, set[int](), []
         for source in order:
             new.append(old[source] if source not in used else self.copy_of(old[source]))
@@ -199,6 +191,10 @@ class Family(ABC):
     @abstractmethod
     def embed(self, ids: Tensor, positions: Tensor, segments: Tensor) -> Tensor:
         """The state at depth 0: ids, 0-based positions within the text, segments → (..., D)."""
+
+    def attention_input(self, index: int, states: Tensor) -> Tensor:
+        """What layer ``index`` projects: the states, or in pre-norm families the normed states."""
+        return states
 
     @abstractmethod
     def project(

@@ -1,0 +1,64 @@
+# Every target sets up what it needs: python3 (3.11 or newer) and make are enough.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.stamps
+export HF_HUB_OFFLINE ?= 1
+export TOKENIZERS_PARALLELISM ?= false
+
+.PHONY: demo test fast real check format bench studies wheel clean
+
+demo: $(STAMP)/run
+	$(BIN)/python examples/demo.py
+
+test: $(STAMP)/test
+	$(BIN)/pytest -n 2 --dist loadfile -m "not studies"
+
+fast: $(STAMP)/test
+	$(BIN)/pytest -n 2 --dist loadfile -m "not real and not studies"
+
+real: $(STAMP)/test
+	$(BIN)/pytest -m "real and not studies"
+
+check: $(STAMP)/test
+	$(BIN)/ruff format --check src tests benchmarks examples
+	$(BIN)/ruff check src tests benchmarks examples
+	$(BIN)/mypy
+	$(BIN)/pytest -q tests/test_imports.py
+
+format: $(STAMP)/test
+	$(BIN)/ruff format src tests benchmarks examples
+	$(BIN)/ruff check --fix src tests benchmarks examples
+
+bench: $(STAMP)/test
+	$(BIN)/python benchmarks/run.py
+
+studies: $(STAMP)/test
+	$(BIN)/pytest -m studies
+	$(BIN)/python benchmarks/statistics_simulation.py
+
+# The wheel must work on its own: built, installed into a clean environment, imported from there.
+wheel: $(STAMP)/test
+	rm -rf dist build/wheel-check
+	$(BIN)/python -m build --wheel --outdir dist
+	$(PYTHON) -m venv build/wheel-check
+	build/wheel-check/bin/pip install --quiet --disable-pip-version-check dist/*.whl
+	cd build && wheel-check/bin/python -c "import microtome; print(microtome.load, microtome.parse('extend(15)'))"
+	cd build && wheel-check/bin/microtome list edits > /dev/null
+	rm -rf build/wheel-check
+
+clean:
+	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+$(STAMP)/venv:
+	$(PYTHON) -m venv $(VENV)
+	mkdir -p $(STAMP)
+	touch $@
+
+$(STAMP)/run: $(STAMP)/venv pyproject.toml
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[english]'
+	touch $@
+
+$(STAMP)/test: $(STAMP)/venv pyproject.toml
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[test]'
+	touch $@ $(STAMP)/run

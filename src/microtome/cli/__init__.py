@@ -1,0 +1,57 @@
+"""The command line: parse, call, print. Heavy imports wait inside the commands.
+
+Exit 0: done. Exit 2: the request is wrong, in one clear line. Exit 1: it failed while running.
+With ``--json`` the only thing on stdout is one JSON document, an error included.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Sequence
+
+import typer
+
+from microtome.cli.application import app
+from microtome.cli.output import print_error
+from microtome.errors import MicrotomeError, RequestError
+
+# Typer raises the errors of the command-line parser that it builds on; this is their root.
+UsageError: type[Exception] = typer.BadParameter.__bases__[0]
+
+
+def main() -> None:
+    """The ``microtome`` command."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command line and give its exit code."""
+    as_json = "--json" in arguments
+    try:
+        code = app(list(arguments), prog_name="microtome", standalone_mode=False)
+    except MicrotomeError as error:
+        print_error(error.kind, error.message, error.hint, as_json=as_json)
+        return error.exit_code
+    except UsageError as error:
+        message = " ".join(error.format_message().split())  # type: ignore[attr-defined]
+        hint = f"see {_command_path(error)} --help"
+        print_error(RequestError.__name__, message, hint, as_json=as_json)
+        return RequestError.exit_code
+    except (KeyboardInterrupt, typer.Abort):
+        print_error("Interrupted", "stopped", "the same command goes on", as_json=as_json)
+        return 1
+    except BrokenPipeError:
+        # The reader of our output has gone; nothing is left to say, and nobody to say it to.
+        sys.stderr.close()
+        return 1
+    except Exception as error:  # noqa: BLE001 - a bug: scripts still get their JSON, people the trace
+        traceback.print_exc()
+        print_error(type(error).__name__, str(error), "this is a bug in microtome", as_json=as_json)
+        return 1
+    return code if isinstance(code, int) else 0
+
+
+def _command_path(error: Exception) -> str:
+    context = getattr(error, "ctx", None)
+    return context.command_path if context is not None else "microtome"

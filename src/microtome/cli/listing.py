@@ -1,0 +1,70 @@
+"""``microtome list``: what there is to name on the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+from microtome.cli.output import show, table
+from microtome.cli.parameters import Json
+
+
+class Kind(StrEnum):
+    """What can be listed."""
+
+    models = "models"
+    tasks = "tasks"
+    experiments = "experiments"
+    edits = "edits"
+
+
+def list_items(
+    kind: Annotated[Kind, typer.Argument(help="What to list.", show_default=False)],
+    json: Json = False,
+) -> None:
+    """List the names that the other commands take."""
+    items = _LISTS[kind]()
+    columns = list(items[0]) if items else ["name"]
+    rows = [[_cell(item.get(column)) for column in columns] for item in items]
+    show(
+        {"kind": kind.value, "items": items},
+        as_json=json,
+        for_people=lambda console: console.print(table("", columns, rows)),
+    )
+
+
+def _models() -> list[dict[str, Any]]:
+    from microtome.models import list_models
+
+    return list_models()
+
+
+def _tasks() -> list[dict[str, Any]]:
+    from microtome.tasks import list_tasks
+
+    return list_tasks()
+
+
+def _experiments() -> list[dict[str, Any]]:
+    return []
+
+
+def _edits() -> list[dict[str, Any]]:
+    from microtome.edits import catalogue
+
+    return [{"name": e.name, "form": e.form, "summary": e.summary} for e in catalogue()]
+
+
+_LISTS: dict[Kind, Callable[[], list[dict[str, Any]]]] = {
+    Kind.models: _models,
+    Kind.tasks: _tasks,
+    Kind.experiments: _experiments,
+    Kind.edits: _edits,
+}
+
+
+def _cell(value: object) -> object:
+    return ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else value

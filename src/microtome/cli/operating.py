@@ -1,0 +1,89 @@
+"""``microtome operate``: surgery on a checkpoint."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from microtome.cli.output import log, show, table
+from microtome.cli.parameters import AllowPickle, Json, Model, Revision
+from microtome.errors import RequestError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from microtome.surgery import Operation
+
+
+def operate(
+    model: Model,
+    edits: Annotated[list[str], typer.Argument(metavar="EDIT…", help="As 'extend(15)'.")],
+    out: Annotated[Path, typer.Option("--out", help="A new or empty folder.", show_default=False)],
+    allow_pickle: AllowPickle = False,
+    revision: Revision = None,
+    head_mask: Annotated[str | None, typer.Option("--head-mask", hidden=True)] = None,
+    json: Json = False,
+) -> None:
+    """Edit a checkpoint: surgery, a proof that it did what it says, and an ordinary folder.
+
+    Edits are applied left to right; each sees the model left by those before it.
+    'microtome list edits' shows them all.
+
+    Example: microtome operate ./bert "extend(15)" "disable(3.7)" --out ./bert-15
+    """
+    from microtome.edits import Edits, parse
+    from microtome.models import fetched, resolve
+    from microtome.models.checkpoint import look_at
+    from microtome.models.folders import check_empty
+
+    if head_mask is not None:
+        raise RequestError(
+            "--head-mask was given, and transformers ignores head masks since version 5",
+            'switch a head off with an edit, for example "disable(3.7)"',
+        )
+    wanted = Edits(*(parse(text) for text in edits))
+    check_empty(out)
+    source = fetched(resolve(model, revision=revision), allow_pickle=allow_pickle)
+    assert source.path is not None
+    look_at(source.path, links_into=source.links_into, allow_pickle=allow_pickle)
+    log(f"operating on {model}: {wanted.text}")
+    from microtome import surgery
+
+    done = surgery.operate(source, wanted, out, allow_pickle=allow_pickle)
+    document = {
+        "base": done.base,
+        "edits": list(done.edits),
+        "out": str(done.out),
+        "layers": done.layers,
+        "certificate": done.certificate.as_json(),
+    }
+    show(document, as_json=json, for_people=lambda console: _draw(console, done))
+
+
+def _draw(console: Console, done: Operation) -> None:
+    rows = [
+        ("ok" if check.passed else "FAILED", check.name, check.detail)
+        for check in done.certificate.checks
+    ]
+    console.print(table("Certificate", ("", "check", "what was seen"), rows))
+    for warning in done.certificate.warnings:
+        console.print(f"warning: {warning}", markup=False)
+    before, after = done.cost_before, done.cost_after
+    console.print(
+        table(
+            "\nCost",
+            ("", "before", "after"),
+            [
+                ("parameters", f"{before.parameters:,}", f"{after.parameters:,}"),
+                (
+                    "FLOPs per token",
+                    f"{before.flops_per_token:,.0f}",
+                    f"{after.flops_per_token:,.0f}",
+                ),
+                ("bytes", f"{before.bytes:,}", f"{after.bytes:,}"),
+            ],
+        )
+    )
+    console.print(f"\n{done.layers} layers, saved in {done.out}", markup=False)

@@ -1,0 +1,209 @@
+"""The certificate: named checks that an edit did what it says, and nothing else.
+
+The cheap part compares tensors (:func:`weight_checks`); the full part adds an effect where there
+must be one, the attention of disabled heads, and a round trip through the disk
+(:mod:`microtome.surgery.proof`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from microtome.edits import Edit, Edits
+from microtome.errors import CertificateFailed
+from microtome.families import adapt
+from microtome.families.seam import Family
+from microtome.models.loading import nonfinite_tensors
+from microtome.surgery.trace import Fate, LayerTrace, Trace, trace
+from microtome.surgery.weights import CUT
+
+
+@dataclass(frozen=True)
+class Check:
+    """One line of a certificate."""
+
+    name: str
+    passed: bool
+    detail: str
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """All checks of one edited model. ``warnings`` are worth knowing and prove nothing."""
+
+    checks: tuple[Check, ...]
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        """Whether every check passed."""
+        return all(check.passed for check in self.checks)
+
+    def require(self) -> Certificate:
+        """This certificate, or :class:`CertificateFailed` naming the checks that failed."""
+        failed = [f"{check.name} ({check.detail})" for check in self.checks if not check.passed]
+        if failed:
+            raise CertificateFailed(
+                f"the edited model is not what the edits say: {'; '.join(failed)}",
+                "nothing was written; please report this with the model and the edits",
+            )
+        return self
+
+    def as_json(self) -> dict[str, Any]:
+        """The shape that ``operate --json`` prints and ``microtome.json`` keeps."""
+        checks = [vars(check) for check in self.checks]
+        return {"passed": self.passed, "checks": checks, "warnings": list(self.warnings)}
+
+
+def certify_weights(
+    edits: Edit | Edits, base: PreTrainedModel, edited: PreTrainedModel
+) -> Certificate:
+    """The cheap certificate: which tensors changed, and that no other did."""
+    old, new = adapt(base), adapt(edited)
+    expected = trace(Edits(edits), old)
+    return Certificate(tuple(weight_checks(old, new, expected)), warnings=warnings_of(edited))
+
+
+def weight_checks(old: Family, new: Family, expected: Trace) -> Iterator[Check]:
+    """Counts and bookkeeping first: with a wrong count no tensor can be compared."""
+    counts = count_check(new, expected)
+    yield counts
+    if not counts.passed:
+        return
+    yield bookkeeping_check(new)
+    layers = [
+        problem
+        for index, layer in enumerate(expected.layers)
+        for problem in layer_problems(old, new, index, layer)
+    ]
+    n_kept = sum(is_kept(layer) for layer in expected.layers)
+    yield _check("layers", layers, f"{n_kept} of {len(expected.layers)} layers kept bit for bit")
+    yield outside_check(old, new, randomised=expected.randomised)
+
+
+def count_check(new: Family, expected: Trace) -> Check:
+    """Config, module list and shared weights agree on the number of layers."""
+    wanted, found = len(expected.layers), len(new.layers)
+    told = new.shape.n_layers
+    n_distinct = len({id(layer) for layer in new.layers})
+    wanted_distinct = 1 if expected.rules.shared else len(set(new.sharing))
+    passed = wanted == found == told and n_distinct == wanted_distinct
+    detail = f"{found} layers with {n_distinct} sets of weights; the config says {told}"
+    return Check("layer count", passed, detail if passed else f"{detail}; {wanted} wanted")
+
+
+def bookkeeping_check(new: Family) -> Check:
+    """Every layer reads the model's own config and knows its own place."""
+    problems = []
+    for index, layer in enumerate(new.layers):
+        for name, module in layer.named_modules():
+            if getattr(module, "config", new.config) is not new.config:
+                problems.append(f"layer {index} {name} has a config of its own")
+            if getattr(module, "layer_idx", index) != index:
+                problems.append(f"layer {index} {name} believes to be layer {module.layer_idx}")
+    return _check("bookkeeping", problems, "configs and layer indices agree")
+
+
+def outside_check(old: Family, new: Family, *, randomised: bool) -> Check:
+    """Everything outside the layers: as in the base, or drawn afresh with it."""
+    before, after = _outside(old), _outside(new)
+    problems = [f"{name} came or went" for name in sorted(before.keys() ^ after.keys())]
+    for name in sorted(before.keys() & after.keys()):
+        if not randomised and not same_bits(before[name], after[name]):
+            problems.append(f"{name} changed")
+    if randomised and all(same_bits(before[n], after[n]) for n in before.keys() & after.keys()):
+        problems.append("nothing outside the layers was drawn afresh")
+    detail = f"{len(after)} tensors outside the layers {'drawn' if randomised else 'unchanged'}"
+    return _check("other tensors", problems, detail)
+
+
+def layer_problems(old: Family, new: Family, index: int, layer: LayerTrace) -> Iterator[str]:
+    """What is not as the trace says, in one layer of the edited model."""
+    before = dict(old.layers[layer.source].named_parameters())
+    after = dict(new.layers[index].named_parameters())
+    if before.keys() != after.keys():
+        yield f"layer {index} has other tensors than base layer {layer.source}"
+        return
+    regions = list(_regions(new, layer))
+    for name, value in after.items():
+        own = [(where, fate) for region, where, fate in regions if region == name]
+        for where, fate in own or [(slice(None), layer.rest)]:
+            was, now = before[name].detach()[where], value.detach()[where]
+            if not _as_fated(name, was, now, fate, layer.std):
+                yield f"layer {index} {name} should be {fate} (base layer {layer.source})"
+                break
+
+
+def is_kept(layer: LayerTrace) -> bool:
+    """Whether nothing in a layer may differ from its base layer."""
+    fates = {*layer.query_weight, *layer.query_bias, *layer.output_columns}
+    return fates | {layer.weights, layer.rest} == {"kept"}
+
+
+def same_bits(one: Tensor, other: Tensor) -> bool:
+    """Equality to the bit; NaN equals itself."""
+    if one.shape != other.shape or one.dtype != other.dtype:
+        return False
+    return bool(((one == other) | (one.isnan() & other.isnan())).all())
+
+
+def warnings_of(model: PreTrainedModel) -> tuple[str, ...]:
+    """What a user should know about the weights: tensors that aren't finite."""
+    broken = nonfinite_tensors(model)
+    if not broken:
+        return ()
+    shown = ", ".join(broken[:3]) + ("…" if len(broken) > 3 else "")
+    return (f"{len(broken)} tensors hold NaN or infinite values: {shown}",)
+
+
+def _regions(family: Family, layer: LayerTrace) -> Iterator[tuple[str, Any, Fate]]:
+    """(parameter name, index into it, fate) for all projections; others follow ``rest``."""
+    heads = range(family.shape.n_heads)
+    for part in family.parts:
+        weight, bias = f"{part.path}.weight", f"{part.path}.bias"
+        start, stop = part.rows or (0, None)
+        if part.name == "query":
+            for j in heads:
+                rows = family.head_rows(j)
+                yield weight, slice(start + rows.start, start + rows.stop), layer.query_weight[j]
+                yield bias, slice(start + rows.start, start + rows.stop), layer.query_bias[j]
+            continue
+        yield bias, slice(start, stop), layer.rest
+        if part.name == "attention_output":
+            for j in heads:
+                yield weight, (slice(None), family.head_rows(j)), layer.output_columns[j]
+        else:
+            yield weight, slice(start, stop), layer.weights
+
+
+def _as_fated(name: str, was: Tensor, now: Tensor, fate: Fate, std: float | None) -> bool:
+    if fate == "kept":
+        return same_bits(was, now)
+    if fate == "zero":
+        return bool((now == 0).all())
+    if fate == "reset":
+        is_norm_weight = name.endswith(".weight")  # of the rest, only norms have a weight
+        return bool((now == (1.0 if is_norm_weight else 0.0)).all())
+    if std is None:  # the model's own initialiser: biases may be what they were, matrices can't
+        return now.dim() < 2 or not same_bits(was, now)
+    bounded = bool((now.abs() <= CUT * std * (1 + 1e-3)).all())
+    return bounded and not same_bits(was, now) and bool((now != 0).any())
+
+
+def _outside(family: Family) -> dict[str, Tensor]:
+    inside = f"{family.layers_path}."
+    return {
+        name: value.detach()
+        for name, value in family.model.named_parameters()
+        if not name.startswith(inside)
+    }
+
+
+def _check(name: str, problems: list[str], fine: str) -> Check:
+    shown = "; ".join(problems[:3]) + (f"; and {len(problems) - 3} more" * (len(problems) > 3))
+    return Check(name, not problems, shown if problems else fine)
