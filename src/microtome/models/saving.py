@@ -38,9 +38,9 @@ def save(
     """Write ``model`` to the new or empty folder ``out``, in the dtype of its base.
 
     The folder has weights, config, tokenizer (the one given, else the base's files), the model card
-    ``README.md`` and ``microtome.json``. It appears complete under its name, or not at all. ``prove``
-    is handed the folder with the weights in it before it gets its name, and gives the certificate;
-    if it raises, nothing is left.
+    ``README.md`` and ``microtome.json``. It appears complete under its name, or not at all.
+    ``prove`` is handed the folder with the weights in it before it gets its name, and gives the
+    certificate; if it raises, nothing is left.
     """
     target = Path(out).expanduser()
     check_empty(target)
