@@ -1,0 +1,1 @@
+"""Everything that changes weights by gradients: fine-tuning, probes, readouts, pre-training."""

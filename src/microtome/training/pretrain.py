@@ -1,0 +1,144 @@
+"""Pre-train a small masked-LM encoder from plain text, on a CPU, in hours.
+
+A vocabulary is made from the text, the text becomes one stream of tokens, and a shallow model is
+trained on short rows, stacked (3 → 6 → 12 layers) and trained on, at last on long rows. Everything a
+step does depends on its number and the seed, so a run that was killed goes on to the same weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from microtome.errors import RequestError
+
+if TYPE_CHECKING:
+    from microtome.training.pretraining.schedule import Stage
+
+FAMILIES = ("bert", "albert")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PretrainRequest:
+    """What is asked for. `hours` becomes a number of steps once, by measuring; `stages` states them.
+
+    `out` gets the finished model; `out` + `.pretraining` holds vocabulary, tokens, plan, log and
+    checkpoint, and is where a second call goes on.
+    """
+
+    text: tuple[Path, ...]
+    out: Path
+    family: str = "bert"
+    layers: int = 12
+    width: int = 128
+    heads: int | None = None  # None: one per 32 of width
+    embedding: int | None = None  # ALBERT's narrow embeddings; None: 128, or the width if smaller
+    vocabulary: int = 8192
+    positions: int = 512
+    lowercase: bool = True
+    hours: float = 2.0
+    stages: tuple[Stage, ...] | None = None
+    grow: bool = True
+    length: int = 64
+    n_rows: int = 64
+    extra_text: tuple[Path, ...] = ()  # joins in the stages marked `extra`: at the end
+    heldout_share: float = 0.01
+    n_heldout_rows: int = 512  # rows that are scored
+    seed: int = 0
+    threads: int | None = None
+    matrix_rate: float = 0.02
+    other_rate: float = 3e-3
+    checkpoint_seconds: float = 300.0
+    log_steps: int = 200
+    license: str = ""
+    finetuning_rate: float = 3e-4  # named in the card: 2e-5 suits width 768
+
+    def __post_init__(self) -> None:
+        if self.family not in FAMILIES:
+            raise RequestError(f"family {self.family!r} given, bert or albert wanted")
+        if self.width % self.n_heads:
+            raise RequestError(f"width {self.width} can't be shared by {self.n_heads} heads")
+        if self.layers < 1 or self.hours <= 0 or not 0 < self.heldout_share < 0.5:
+            raise RequestError(
+                f"{self.layers} layers, {self.hours} hours, held-out share {self.heldout_share} "
+                "given; at least 1, more than 0, and between 0 and 0.5 wanted"
+            )
+        if not 8 <= self.length <= self.positions:
+            raise RequestError(f"rows of {self.length} given, 8 to {self.positions} tokens wanted")
+
+    @property
+    def n_heads(self) -> int:
+        """Attention heads."""
+        return self.heads or max(1, self.width // 32)
+
+    @property
+    def embedding_width(self) -> int:
+        """Width of the word embeddings."""
+        return self.embedding or (min(128, self.width) if self.family == "albert" else self.width)
+
+    @property
+    def work(self) -> Path:
+        """Where everything but the finished model lies."""
+        return self.out.with_name(self.out.name + ".pretraining")
+
+
+@dataclass(frozen=True)
+class Progress:
+    """One line of the log: where a run is, and how good the model is on held-out text."""
+
+    step: int
+    n_steps: int
+    layers: int
+    tokens: int
+    seconds: float
+    loss: float
+    heldout: dict[str, float]
+    curve: tuple[float, ...] = field(default=())
+
+
+@dataclass(frozen=True)
+class PretrainResult:
+    """The finished model's folder and its figures."""
+
+    out: Path
+    steps: int
+    tokens: int
+    seconds: float
+    heldout: dict[str, float]
+    curve: tuple[float, ...]
+    control: tuple[float, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """For `--json`."""
+        return {
+            "out": str(self.out),
+            "steps": self.steps,
+            "tokens": self.tokens,
+            "seconds": round(self.seconds, 1),
+            "heldout": self.heldout,
+            "depths": [
+                {"depth": depth, "accuracy": accuracy, "control": control}
+                for depth, (accuracy, control) in enumerate(
+                    zip(self.curve, self.control, strict=True)
+                )
+            ],
+        }
+
+
+def parse_shape(text: str) -> tuple[int, int]:
+    """`12x128` → (12 layers, width 128)."""
+    layers, found, width = text.lower().replace("×", "x").partition("x")
+    if not (found and layers.isdecimal() and width.isdecimal()):
+        raise RequestError(f"shape {text!r} given, LAYERSxWIDTH wanted", "for example 12x128")
+    return int(layers), int(width)
+
+
+def pretrain(
+    request: PretrainRequest, *, progress: Callable[[Progress], None] = lambda _: None
+) -> PretrainResult:
+    """Pre-train as asked, going on from a checkpoint where there is one; write the model to `out`."""
+    from microtome.training.pretraining.run import carry_out
+
+    return carry_out(request, progress)

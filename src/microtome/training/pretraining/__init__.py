@@ -1,0 +1,1 @@
+"""The parts of pre-training: text, rows, schedule, step, optimiser, checkpoint, evaluation, card."""

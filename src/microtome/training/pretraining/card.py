@@ -1,0 +1,134 @@
+"""The model card of a pre-trained model: data, recipe, hashes, curves, licence; no torch here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+_TEMPLATE = """\
+---
+library_name: transformers
+pipeline_tag: fill-mask
+{license}learning_rate: {rate:g}
+tags:
+- microtome
+- {family}
+---
+# {name}
+
+A small {family} encoder with its masked-LM head: {layers} {counted}, width {width}, {heads} heads,
+{vocabulary:,} word pieces{case}, {positions} positions. Pre-trained from scratch by `microtome pretrain`.
+
+## Held-out text
+Masked top-1 accuracy on {n:,} masked tokens of text never trained on (15 % of the tokens, rows of
+{length}): **{accuracy:.1%}** behind [MASK], {mixed:.1%} with 80/10/10 masking. Always guessing the
+commonest token: {unigram:.1%}. Loss {loss:.3f}.
+
+Decoding: the share of tokens that the masked-LM head reads back from the state at each depth, and
+the same with fresh weights in all blocks (control).
+
+{depths}
+
+## Fine-tuning
+A learning rate of about {rate:g} suits this width.
+
+## Data
+{files}
+
+{training:,} tokens of training text, {heldout:,} held out (the last documents of the last file).
+The text isn't part of this folder.
+
+## Recipe
+{stages}
+
+{tokens:,} tokens in {hours:.1f} hours of training. Dynamic masking, 80 % [MASK], 10 % random, 10 % shown. A quarter of the rows
+has a second segment. Muon (rate {matrix_rate:g}) for the matrices of the layers, AdamW (rate
+{other_rate:g}) for the rest; {warm_up} steps of warm-up, linear decay over the last {decay}. Deeper models are begun by
+stacking the shallower one on itself. No dropout. Seed {seed}.
+
+| step | layers | tokens | training loss | held-out accuracy |
+|---|---|---|---|---|
+{log}
+
+## Hashes (sha256)
+| what | hash |
+|---|---|
+| weights | `{weights_hash}` |
+| vocabulary | `{vocabulary_hash}` |
+| training tokens | `{training_hash}` |
+| held-out tokens | `{heldout_hash}` |
+
+## Licence
+{license_text}
+"""
+
+
+def card(name: str, record: Mapping[str, Any]) -> str:
+    """The text of README.md, from the record that lies beside it."""
+    recipe, text, result = record["recipe"], record["text"], record["result"]
+    heldout, plan = result["heldout"], recipe["plan"]
+    license_id = recipe["license"]
+    return _TEMPLATE.format(
+        name=name,
+        license=f"license: {license_id}\n" if license_id else "",
+        license_text=f"`{license_id}`." if license_id else "None was named.",
+        rate=record["finetuning"]["learning_rate"],
+        counted="applications of one layer" if recipe["family"] == "albert" else "layers",
+        case=", lower case" if recipe["lowercase"] else "",
+        n=int(heldout["n"]),
+        length=heldout["length"],
+        accuracy=heldout["accuracy"],
+        mixed=heldout["accuracy_mixed"],
+        unigram=heldout["unigram"],
+        loss=heldout["loss"],
+        depths=_depths(result["depths"]),
+        files="\n".join(_file(file) for file in text["files"]),
+        training=text["n_training_tokens"],
+        heldout=text["n_heldout_tokens"],
+        stages=_stages(plan["stages"]),
+        tokens=result["tokens"],
+        hours=result["seconds"] / 3600,
+        log="\n".join(_log_rows(record["log"])),
+        weights_hash=record["weights_sha256"],
+        vocabulary_hash=text["vocabulary_sha256"],
+        training_hash=text["training_sha256"],
+        heldout_hash=text["heldout_sha256"],
+        warm_up=plan["warm_up"],
+        decay=plan["decay"],
+        **{key: recipe[key] for key in (
+            "family", "layers", "width", "heads", "vocabulary", "positions", "matrix_rate",
+            "other_rate", "seed",
+        )},
+    )  # fmt: skip
+
+
+def _depths(depths: Sequence[Mapping[str, Any]]) -> str:
+    rows = [f"| {d['depth']} | {d['accuracy']:.3f} | {d['control']:.3f} |" for d in depths]
+    return "\n".join(["| depth | accuracy | control |", "|---|---|---|", *rows])
+
+
+def _stages(stages: Sequence[Mapping[str, Any]]) -> str:
+    rows = [
+        f"| {s['layers']} | {s['n_rows']} × {s['length']} | {s['masked']:.0%} | {s['steps']:,} |"
+        f" {s['steps'] * s['n_rows'] * s['length']:,} |"
+        for s in stages
+    ]
+    head = ["| layers | rows × length | masked | steps | tokens |", "|---|---|---|---|---|"]
+    return "\n".join([*head, *rows])
+
+
+def _file(file: Mapping[str, Any]) -> str:
+    return (
+        f"- `{file['name']}`: {file['n_characters']:,} characters, text sha256 `{file['sha256']}`"
+    )
+
+
+def _log_rows(lines: Sequence[Mapping[str, Any]], *, n: int = 20) -> list[str]:
+    """About `n` lines of the log, evenly spread, the last one among them."""
+    every = max(1, -(-len(lines) // n))
+    shown = lines[::-1][::every][::-1]
+    return [
+        f"| {line['step']:,} | {line['layers']} | {line['tokens']:,} | {line['loss']:.3f} "
+        f"| {line['heldout']['accuracy']:.3f} |"
+        for line in shown
+    ]

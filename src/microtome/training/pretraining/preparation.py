@@ -1,0 +1,137 @@
+"""What a run needs before its first step, made once and found again: tokens, vocabulary, plan."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from microtome.errors import RequestError
+from microtome.training.pretraining import text
+from microtome.training.pretraining.building import token_ids
+from microtome.training.pretraining.checkpoint import write_json
+from microtome.training.pretraining.rows import Array, Tokens, cut
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+    from microtome.training.pretrain import PretrainRequest
+
+FACTS = "text.json"
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """The text as tokens (memory-mapped), the vocabulary, and where both come from."""
+
+    tokenizer: Tokenizer
+    tokens: Tokens
+    training: Array
+    extended: Array  # training and extra text; the same as `training` where there is none
+    heldout: Array
+    common: int  # the commonest token of the training text
+    facts: dict[str, Any]
+
+    def heldout_rows(self, *, length: int, n: int) -> Array:
+        """The first `n` held-out rows."""
+        return cut(self.heldout, length=length, offset=0, tokens=self.tokens)[:n]
+
+
+def prepare(request: PretrainRequest) -> Prepared:
+    """Read the text and make vocabulary and tokens, or open what an earlier call made."""
+    from tokenizers import Tokenizer
+
+    folder = request.work / "text"
+    facts_file = folder / FACTS
+    if not facts_file.exists():
+        _make(request, folder)
+    facts = json.loads(facts_file.read_text(encoding="utf-8"))
+    _check_same(request, facts)
+    tokenizer = Tokenizer.from_file(str(folder / "vocabulary.json"))
+    training = np.load(folder / "training.npy", mmap_mode="r")
+    extra = _extra_tokens(request, tokenizer, folder)
+    return Prepared(
+        tokenizer=tokenizer,
+        tokens=token_ids(tokenizer),
+        training=training,
+        extended=training if extra is None else np.concatenate([training, extra]),
+        heldout=np.load(folder / "heldout.npy", mmap_mode="r"),
+        common=facts["commonest_token"],
+        facts=facts,
+    )
+
+
+def _make(request: PretrainRequest, folder: Path) -> None:
+    corpus = text.read_corpus(request.text, heldout_share=request.heldout_share)
+    tokenizer = text.train_vocabulary(
+        corpus.training, size=request.vocabulary, lowercase=request.lowercase
+    )
+    folder.mkdir(parents=True, exist_ok=True)
+    tokenizer.save(str(folder / "vocabulary.json"))
+    streams = {
+        "training": text.token_stream(tokenizer, corpus.training),
+        "heldout": text.token_stream(tokenizer, corpus.heldout),
+    }
+    for name, stream in streams.items():
+        if len(stream) < request.length:
+            raise RequestError(
+                f"the {name} text has {len(stream)} tokens, at least a row of {request.length} wanted",
+                "give more text, or shorter rows",
+            )
+        np.save(folder / f"{name}.npy", stream)
+    write_json(folder / FACTS, text_facts(request, tokenizer, corpus, streams))
+
+
+def text_facts(
+    request: PretrainRequest, tokenizer: Tokenizer, corpus: text.Corpus, streams: dict[str, Array]
+) -> dict[str, Any]:
+    """What the card says about the text, and what a later call is checked against."""
+    counts = np.bincount(streams["training"], minlength=tokenizer.get_vocab_size())
+    return {
+        "files": [asdict(file) for file in corpus.files],
+        "asked": _asked(request),
+        "heldout_share": request.heldout_share,
+        "n_training_documents": len(corpus.training),
+        "n_heldout_documents": len(corpus.heldout),
+        "n_training_tokens": len(streams["training"]),
+        "n_heldout_tokens": len(streams["heldout"]),
+        "commonest_token": int(counts.argmax()),
+        "vocabulary_sha256": hashlib.sha256(tokenizer.to_str().encode()).hexdigest(),
+        **{f"{name}_sha256": _sha256(stream) for name, stream in streams.items()},
+    }
+
+
+def _asked(request: PretrainRequest) -> dict[str, Any]:
+    return {
+        "names": [path.name for path in request.text],
+        "vocabulary": request.vocabulary,
+        "lowercase": request.lowercase,
+    }
+
+
+def _check_same(request: PretrainRequest, facts: dict[str, Any]) -> None:
+    if facts["asked"] != _asked(request):
+        raise RequestError(
+            f"{request.work} was begun with {facts['asked']}, now {_asked(request)} is asked for",
+            "use another --out, or the same text and vocabulary",
+        )
+
+
+def _extra_tokens(request: PretrainRequest, tokenizer: Tokenizer, folder: Path) -> Array | None:
+    if not request.extra_text:
+        return None
+    file = folder / "extra.npy"
+    if not file.exists():
+        documents = [d for path in request.extra_text for d in text.documents(text.read_text(path))]
+        separator = np.array([tokenizer.token_to_id("[SEP]")])
+        stream = text.token_stream(tokenizer, documents)
+        np.save(file, np.concatenate([separator.astype(stream.dtype), stream]))
+    return np.asarray(np.load(file))
+
+
+def _sha256(stream: Array) -> str:
+    return hashlib.sha256(np.ascontiguousarray(stream).tobytes()).hexdigest()

@@ -1,0 +1,223 @@
+"""The run itself: plan, steps, growth, log, checkpoints, and at the end the model."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from transformers import PreTrainedModel
+
+from microtome.errors import RequestError, RunError
+from microtome.families import adapt
+from microtome.training.pretrain import PretrainResult, Progress
+from microtome.training.pretraining import checkpoint
+from microtome.training.pretraining.building import layer_matrices, new_model, trained_parameters
+from microtome.training.pretraining.evaluation import decoding_curve, heldout_scores
+from microtome.training.pretraining.forward import masked_loss
+from microtome.training.pretraining.growth import grown, grown_state
+from microtome.training.pretraining.optimizer import Optimizer, Rates
+from microtome.training.pretraining.preparation import Prepared, prepare
+from microtome.training.pretraining.rows import Batch, RowOrder, make_batch
+from microtome.training.pretraining.schedule import Plan, Stage, make_plan, outline, plan_of
+
+if TYPE_CHECKING:
+    from microtome.training.pretrain import PretrainRequest
+
+PAIRS = 0.25  # rows that are split in two segments, so that segment 1 is trained, too
+CURVE_ROWS = 64
+DECODED_EVERY = 10  # log lines
+
+
+def carry_out(request: PretrainRequest, progress: Callable[[Progress], None]) -> PretrainResult:
+    """Prepare, train to the plan's end, finish."""
+    from microtome.training.pretraining.finishing import finish
+
+    if request.out.exists() and any(request.out.iterdir()):
+        raise RequestError(f"{request.out} isn't empty", "name a new folder with --out")
+    if request.threads:
+        torch.set_num_threads(request.threads)
+    prepared = prepare(request)
+    plan = stored_plan(request, prepared)
+    training = Training(request, prepared, plan)
+    training.resume()
+    training.train(progress)
+    return finish(request, prepared, plan, training)
+
+
+def stored_plan(request: PretrainRequest, prepared: Prepared) -> Plan:
+    """The plan of an earlier call, or a new one: from `stages`, or from `hours` by measuring."""
+    file = request.work / "plan.json"
+    if file.exists():
+        return Plan.from_json(json.loads(file.read_text(encoding="utf-8")))
+    plan = plan_of(request.stages) if request.stages else calibrated_plan(request, prepared)
+    checkpoint.write_json(file, plan.as_json())
+    return plan
+
+
+def calibrated_plan(request: PretrainRequest, prepared: Prepared) -> Plan:
+    """Time a few steps of every stage on this machine, and fill the hours with them."""
+    outlined = outline(
+        request.layers,
+        grow=request.grow,
+        length=request.length,
+        n_rows=request.n_rows,
+        long=request.positions,
+        extra=bool(request.extra_text),
+    )
+    per_step = [seconds_per_step(request, prepared, stage) for stage, _ in outlined]
+    return make_plan(outlined, seconds=request.hours * 3600, per_step=per_step)
+
+
+def seconds_per_step(request: PretrainRequest, prepared: Prepared, stage: Stage) -> float:
+    """The middle of five steps of a stage, after one to warm up, on a model that is thrown away."""
+    timed = replace(stage, steps=6)
+    training = Training(request, prepared, plan_of([timed]))
+    times = []
+    for step in range(6):
+        begin = time.perf_counter()
+        training.step_once(step)
+        times.append(time.perf_counter() - begin)
+    return float(np.median(times[1:]))
+
+
+class Training:
+    """A model with its optimiser at some step of a plan."""
+
+    def __init__(self, request: PretrainRequest, prepared: Prepared, plan: Plan) -> None:
+        self.request, self.prepared, self.plan = request, prepared, plan
+        self.folder = request.work / "checkpoint"
+        self.log = request.work / "log.jsonl"
+        self.done, self.tokens, self.seconds = 0, 0, 0.0
+        self.losses: list[float] = []  # since the last line of the log
+        self._take(self._fresh(plan.stages[0].layers))
+
+    def _fresh(self, layers: int) -> PreTrainedModel:
+        request = self.request
+        return new_model(
+            request.family,
+            layers=layers,
+            width=request.width,
+            heads=request.n_heads,
+            embedding=request.embedding_width,
+            vocabulary=self.prepared.tokens.n_vocabulary,
+            positions=request.positions,
+            seed=request.seed,
+        )
+
+    def _take(self, model: PreTrainedModel) -> None:
+        rates = Rates(matrices=self.request.matrix_rate, others=self.request.other_rate)
+        self.model, self.family = model, adapt(model)
+        self.optimizer = Optimizer(trained_parameters(model), layer_matrices(model), rates)
+
+    def resume(self) -> None:
+        """Go on from the checkpoint, if there is one; the log loses what came after it."""
+        found = checkpoint.read(self.folder)
+        lines = self.log.read_text(encoding="utf-8").splitlines() if self.log.exists() else []
+        if found is not None:
+            weights, state, at = found
+            self._take(self._fresh(at["layers"]))
+            parameters = trained_parameters(self.model)
+            if parameters.keys() != weights.keys():
+                raise RunError(f"the checkpoint in {self.folder} is of another model")
+            with torch.no_grad():
+                for name, parameter in parameters.items():
+                    parameter.copy_(weights[name])
+            self.optimizer.load(state)
+            self.done, self.tokens, self.seconds = at["step"], at["tokens"], at["seconds"]
+            self.losses = list(at.get("losses", []))
+        kept = [line for line in lines if json.loads(line)["step"] <= self.done]
+        self.log.write_text("".join(f"{line}\n" for line in kept), encoding="utf-8")
+
+    def train(self, progress: Callable[[Progress], None]) -> None:
+        """All steps that are left, with log lines and checkpoints between them."""
+        begin = saved = time.monotonic()
+        already = self.seconds
+        while self.done < self.plan.n_steps:
+            self.losses.append(self.step_once(self.done))
+            stage = self.plan.stages[self.plan.at(self.done)[0]]
+            self.done += 1
+            self.tokens += stage.n_rows * stage.length
+            self.seconds = already + time.monotonic() - begin
+            last = self.done == self.plan.n_steps
+            if last or self.done % self.request.log_steps == 0:
+                progress(self._write_log())
+            if last or time.monotonic() - saved >= self.request.checkpoint_seconds:
+                self.save()
+                saved = time.monotonic()
+
+    def step_once(self, step: int) -> float:
+        """Grow if a stage begins, then one update; returns the loss."""
+        stage = self.plan.stages[self.plan.at(step)[0]]
+        if stage.layers != self.family.shape.n_layers:
+            self._grow(stage.layers)
+        loss = masked_loss(self.family, self.batch(step))
+        loss.backward()  # type: ignore[no-untyped-call]
+        value = float(loss.detach())
+        if not np.isfinite(value):
+            raise RunError(f"the loss became {value} at step {step}", "lower the learning rates")
+        self.optimizer.step(self.plan.factor(step))
+        return value
+
+    def batch(self, step: int) -> Batch:
+        """The masked rows of a step; a function of the step and the seed."""
+        stage = self.plan.stages[self.plan.at(step)[0]]
+        stream = self.prepared.extended if stage.extra else self.prepared.training
+        order = RowOrder(stream, stage.length, stage.n_rows, self.request.seed)
+        tokens = self.prepared.tokens
+        return make_batch(
+            order.rows(self.plan.row_step(step), tokens),
+            rate=stage.masked,
+            pairs=PAIRS,
+            tokens=tokens,
+            random=np.random.default_rng([self.request.seed, 2, step]),
+        )
+
+    def _grow(self, layers: int) -> None:
+        before, state = self.model, self.optimizer.state()
+        self._take(grown(before, layers).train())
+        self.optimizer.load(grown_state(state, before, self.model))
+
+    def save(self) -> None:
+        """Write a checkpoint."""
+        at = {
+            "step": self.done,
+            "tokens": self.tokens,
+            "seconds": self.seconds,
+            "layers": self.family.shape.n_layers,
+            "losses": self.losses,
+        }
+        weights = {name: p.detach() for name, p in trained_parameters(self.model).items()}
+        checkpoint.write(
+            self.folder, weights=weights, optimizer=self.optimizer.state(), progress=at
+        )
+
+    def _write_log(self) -> Progress:
+        rows = self.prepared.heldout_rows(length=self.request.length, n=self.request.n_heldout_rows)
+        tokens = self.prepared.tokens
+        scores = heldout_scores(self.model, rows, tokens=tokens, common=self.prepared.common)
+        n_line = self.done // self.request.log_steps
+        curve = (
+            decoding_curve(self.model, rows[:CURVE_ROWS], tokens=tokens)
+            if n_line % DECODED_EVERY == 0 or self.done == self.plan.n_steps
+            else ()
+        )
+        line = Progress(
+            step=self.done,
+            n_steps=self.plan.n_steps,
+            layers=self.family.shape.n_layers,
+            tokens=self.tokens,
+            seconds=round(self.seconds, 1),
+            loss=round(float(np.mean(self.losses)), 4),
+            heldout={name: round(value, 4) for name, value in asdict(scores).items()},
+            curve=tuple(round(value, 4) for value in curve),
+        )
+        self.losses = []
+        value: dict[str, Any] = asdict(line)
+        with self.log.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(value) + "\n")
+        return line
