@@ -28,7 +28,8 @@ BELOW = {
     "runs": {"values", "errors"},
     "report": {"runs", "views", "papers", "statistics", "values", "errors"},
 }
-BELOW["training"] = {*BELOW["observe"], "tasks", "observe", "surgery"}
+BELOW["evaluation"] = {*BELOW["observe"], "tasks", "observe"}
+BELOW["training"] = {*BELOW["evaluation"], "surgery", "evaluation"}
 BELOW["experiments"] = {
     *BELOW["training"], "surgery", "training", "runs", "views", "papers",
 }  # fmt: skip

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from microtome.cli import listing, operating
+from microtome.cli import caching, evaluating, listing, operating
 
 app = typer.Typer(
     name="microtome",
@@ -20,7 +20,9 @@ app = typer.Typer(
     ),
 )
 app.command("operate")(operating.operate)
+app.command("evaluate")(evaluating.evaluate)
 app.command("list")(listing.list_items)
+app.command("cache")(caching.cache)
 
 
 def _print_version(wanted: bool) -> None:

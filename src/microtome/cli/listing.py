@@ -27,7 +27,7 @@ def list_items(
 ) -> None:
     """List the names that the other commands take."""
     items = _LISTS[kind]()
-    columns = list(items[0]) if items else ["name"]
+    columns = _SHOWN[kind]
     rows = [[_cell(item.get(column)) for column in columns] for item in items]
     show(
         {"kind": kind.value, "items": items},
@@ -43,9 +43,9 @@ def _models() -> list[dict[str, Any]]:
 
 
 def _tasks() -> list[dict[str, Any]]:
-    from microtome.tasks import list_tasks
+    from microtome.tasks import all_tasks, describe
 
-    return list_tasks()
+    return [describe(task) for task in all_tasks()]
 
 
 def _experiments() -> list[dict[str, Any]]:
@@ -66,5 +66,18 @@ _LISTS: dict[Kind, Callable[[], list[dict[str, Any]]]] = {
 }
 
 
+# What fits on a terminal; --json has it all.
+_SHOWN = {
+    Kind.models: ("name", "family", "layers", "heads", "width", "parameters", "source"),
+    Kind.tasks: ("name", "kind", "metrics", "splits", "source"),
+    Kind.experiments: ("name", "section", "options"),
+    Kind.edits: ("form", "summary"),
+}
+
+
 def _cell(value: object) -> object:
-    return ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else value
+    if isinstance(value, dict):
+        return " ".join(f"{name} {size:,}" for name, size in value.items() if size)
+    if isinstance(value, int):
+        return f"{value:,}"
+    return " ".join(map(str, value)) if isinstance(value, (list, tuple)) else value

@@ -1,0 +1,141 @@
+"""Write the generated parts of the docs; `--check` tells whether they are up to date.
+
+A generated part stands between `<!-- generated: NAME -->` and `<!-- end -->` in a page.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+DOCS = Path(__file__).parent
+sys.path.insert(0, str(DOCS.parent / "tests"))
+
+PART = re.compile(r"(<!-- generated: ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+COMMANDS = ("operate", "decode", "evaluate", "finetune", "pretrain", "list", "cache")
+
+# One probe per promise of the edits page: three layers, four heads.
+PROBES = (
+    "extend(3)",
+    "extend(4)",
+    "extend(6)",
+    "duplicate(1)",
+    "duplicate(0)",
+    "repeat(1-2)",
+    "remove(2)",
+    "keep(0-1)",
+    "order(0, 2, 1)",
+    "reinit(top=1, seed=0)",
+    "reinit(top=3, seed=0)",
+    "randomize(seed=0)",
+    "disable(1.2)",
+    "disable(*.2)",
+    "disable(1.2, how=zero)",
+    "unshare()",
+)
+
+
+def families() -> str:
+    """What each family can do, tried: every probe is applied and certified, or refused."""
+    from tiny import FAMILY_TYPES
+
+    heads = ["masked LM", "classification", "question answering", "no head"]
+    rows = [["edit (3 layers, 4 heads)", *(f"`{kind}`" for kind in FAMILY_TYPES)]]
+    refusals: dict[str, str] = {}
+    for text in PROBES:
+        cells = []
+        for kind in FAMILY_TYPES:
+            answer = _tried(kind, text)
+            if answer:
+                refusals.setdefault(answer, f"`{text}` on `{kind}`")
+            cells.append("–" if answer else "proven")
+        rows.append([f"`{text}`", *cells])
+    notes = "\n".join(f"- {where}: {reason}" for reason, where in refusals.items())
+    return (
+        f"{_table(rows)}\nHeads: {', '.join(heads)}, in every family.\n\nRefused (–):\n\n{notes}\n"
+    )
+
+
+def _tried(kind: str, text: str) -> str:
+    """The refusal in words, or nothing where the edit went through and was certified."""
+    from microtome.edits import parse
+    from microtome.errors import EditError
+    from microtome.surgery import certify_weights
+    from tiny import tiny_model
+
+    model = tiny_model(kind)
+    try:
+        edited = parse(text)(model)
+    except EditError as error:
+        return str(error)
+    certify_weights(parse(text), model, edited).require()
+    return ""
+
+
+def commands() -> str:
+    """The help of every command, as it is printed."""
+    return "\n".join(f"## {name}\n\n```\n{_help(name)}\n```\n" for name in _known_commands())
+
+
+def _known_commands() -> list[str]:
+    listed = _help("")
+    return [name for name in COMMANDS if re.search(rf"^  {name}\b", listed, re.MULTILINE)]
+
+
+def _help(command: str) -> str:
+    code = "from microtome.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, *command.split(), "--help"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"COLUMNS": "100", "TERM": "dumb", "PATH": ""},
+    )
+    return done.stdout.strip()
+
+
+def tasks() -> str:
+    """The tasks, their sizes and metrics."""
+    from microtome.tasks import all_tasks, describe
+
+    rows = [["task", "kind", "metrics (first: primary)", "splits"]]
+    for item in map(describe, all_tasks()):
+        metrics = [item["primary"], *(m for m in item["metrics"] if m != item["primary"])]
+        splits = ", ".join(f"{name} {size:,}" for name, size in item["splits"].items() if size)
+        rows.append([f"`{item['name']}`", item["kind"], ", ".join(metrics), splits])
+    return _table(rows)
+
+
+PARTS: dict[str, Callable[[], str]] = {"families": families, "commands": commands, "tasks": tasks}
+
+
+def _table(rows: list[list[str]]) -> str:
+    lines = ["| " + " | ".join(row) + " |" for row in rows]
+    lines.insert(1, "|" + "---|" * len(rows[0]))
+    return "\n".join(lines) + "\n"
+
+
+def generated(page: str) -> str:
+    """The page with its generated parts written anew."""
+    return PART.sub(lambda found: f"{found[1]}\n{PARTS[found[2]]()}\n{found[3]}", page)
+
+
+def main() -> int:
+    """Write all pages, or check them."""
+    stale = []
+    for path in sorted(DOCS.glob("*.md")):
+        page = path.read_text(encoding="utf-8")
+        new = generated(page)
+        if new != page:
+            stale.append(path.name)
+            if "--check" not in sys.argv:
+                path.write_text(new, encoding="utf-8")
+    print("out of date: " + ", ".join(stale) if stale else "the generated parts are up to date")
+    return 1 if stale and "--check" in sys.argv else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
