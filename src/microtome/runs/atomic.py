@@ -8,11 +8,13 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from microtome.errors import StorageError
 
 TEMPORARY = ".tmp-"
+_N_TOGETHER = 16
 _FULL = {errno.ENOSPC, errno.EDQUOT}
 
 
@@ -46,28 +48,44 @@ def storage_error(error: OSError, path: Path) -> StorageError:
 def write_all(folder: Path, contents: Mapping[str, bytes]) -> None:
     """Write several files into ``folder``, each whole or absent, with one fsync of the folder.
 
-    When one can't be written, those before it stay, and StorageError is raised.
+    When one can't be written, the others stay, and StorageError is raised.
     """
-    complete: list[tuple[Path, Path]] = []
-    failure: tuple[OSError, Path] | None = None
-    for name, content in contents.items():
-        temporary = folder / f"{TEMPORARY}{name}"
-        try:
-            _write_synced(temporary, content)
-        except OSError as error:
-            with contextlib.suppress(OSError):
-                temporary.unlink(missing_ok=True)
-            failure = (error, folder / name)
-            break
-        complete.append((temporary, folder / name))
+    names = {name: folder / f"{TEMPORARY}{name}" for name in contents}
+    failures = _written({names[name]: content for name, content in contents.items()})
     try:
-        for temporary, final in complete:
-            temporary.replace(final)
+        for name, temporary in names.items():
+            if temporary not in failures:
+                temporary.replace(folder / name)
         sync_folder(folder)
     except OSError as error:
-        failure = failure or (error, folder)
-    if failure:
-        raise storage_error(*failure) from failure[0]
+        failures.setdefault(folder, error)
+    if failures:
+        for path in failures.keys() - {folder}:
+            with contextlib.suppress(OSError):
+                path.unlink(missing_ok=True)
+        path, failure = next(iter(failures.items()))
+        raise storage_error(failure, path) from failure
+
+
+def _written(contents: Mapping[Path, bytes]) -> dict[Path, OSError]:
+    """Write and fsync each file; the errors by path.
+
+    Several at a time: fsyncs that wait together share one commit of the file system's journal.
+    """
+
+    def attempt(path: Path) -> tuple[Path, OSError | None]:
+        try:
+            _write_synced(path, contents[path])
+        except OSError as error:
+            return path, error
+        return path, None
+
+    if len(contents) == 1:
+        results = [attempt(path) for path in contents]
+    else:
+        with ThreadPoolExecutor(min(_N_TOGETHER, len(contents))) as pool:
+            results = list(pool.map(attempt, contents))
+    return {path: error for path, error in results if error is not None}
 
 
 def write_bytes(path: Path, content: bytes) -> None:

@@ -23,7 +23,6 @@ from microtome.runs.worker import GivenBack, Message, Ready
 from microtome.runs.worker_process import WorkerProcess
 
 _LOOK_SECONDS = 0.1  # how often limits and deaths are looked for
-_LONG_SECONDS = 0.5  # a trial this long should have no pile behind it
 _STILLBORN_MOST = 3
 
 
@@ -156,7 +155,7 @@ class LocalExecutor:
             limit = worker.tasks[0].trial.limit
             if limit is not None and seconds > limit:
                 events.append(self._stop(worker, seconds, limit))
-            elif seconds > _LONG_SECONDS and len(worker.tasks) > 1 and not worker.asked_back:
+            elif worker.is_long() and len(worker.tasks) > 1 and not worker.asked_back:
                 worker.ask_back()
         return events
 

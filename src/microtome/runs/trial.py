@@ -20,17 +20,21 @@ HASH_LENGTH = 32  # hex digits: 128 bits
 _FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
 
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
 def canonical_json(value: object) -> str:
     """``value`` as JSON text, the same for equal values: sorted keys, no spaces, no NaN."""
-    return json.dumps(
-        value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
-    )
+    return _ENCODER.encode(value)
 
 
-def _copied(value: Mapping[str, Any], what: str) -> dict[str, Any]:
-    """A copy through JSON, so that tuples are lists and nobody else holds a reference."""
+def _copied(value: Mapping[str, Any], what: str) -> tuple[dict[str, Any], str]:
+    """A copy through JSON, so that tuples are lists and nobody else holds it; and the JSON."""
+    if not value and isinstance(value, dict):
+        return {}, "{}"
     try:
-        copy = json.loads(canonical_json(value))
+        text = canonical_json(value)
+        copy = json.loads(text)
     except (TypeError, ValueError) as error:
         raise RequestError(
             f"a trial's {what} must be JSON, got {value!r} ({error})",
@@ -38,7 +42,7 @@ def _copied(value: Mapping[str, Any], what: str) -> dict[str, Any]:
         ) from error
     if not isinstance(copy, dict):
         raise RequestError(f"a trial's {what} must be a dictionary, got {value!r}")
-    return copy
+    return copy, text
 
 
 @dataclass(frozen=True)
@@ -69,18 +73,20 @@ class Trial:
             )
         if self.limit is not None and not (math.isfinite(self.limit) and self.limit > 0):
             raise RequestError(f"a trial's limit is a number of seconds above 0, got {self.limit}")
+        texts = {}
         for name in ("request", "content", "columns"):
-            object.__setattr__(self, name, _copied(getattr(self, name), name))
+            copy, texts[name] = _copied(getattr(self, name), name)
+            object.__setattr__(self, name, copy)
         object.__setattr__(self, "needs", tuple(self.needs))
         object.__setattr__(self, "where", {k: str(v) for k, v in self.where.items()})
-        object.__setattr__(self, "hash", self._own_hash())
+        # The canonical JSON of [function, request, content, needs].
+        needs = canonical_json(self.needs)
+        covered = f'["{self.function}",{texts["request"]},{texts["content"]},{needs}]'
+        digest = hashlib.sha256(covered.encode()).hexdigest()
+        object.__setattr__(self, "hash", digest[:HASH_LENGTH])
 
     def __hash__(self) -> int:
         return hash(self.hash)
-
-    def _own_hash(self) -> str:
-        covered = [self.function, self.request, self.content, self.needs]
-        return hashlib.sha256(canonical_json(covered).encode()).hexdigest()[:HASH_LENGTH]
 
     @property
     def name(self) -> str:

@@ -31,6 +31,7 @@ _THREAD_VARIABLES = (
 )
 _PILE_SECONDS = 0.05  # about this much work lies ready at a worker
 _PILE_MOST = 64
+LONG_SECONDS = 0.5  # a trial this long should have no pile behind it
 
 
 class WorkerProcess:
@@ -62,10 +63,14 @@ class WorkerProcess:
 
     def wants(self) -> int:
         """How many more tasks it should hold: a pile of short ones, or a single long one."""
-        if self.pace is None or self.asked_back:
+        if self.pace is None or self.is_long():
             return 1 - len(self.tasks)
         pile = int(_PILE_SECONDS / max(self.pace, 1e-6))
         return min(_PILE_MOST, max(1, pile)) - len(self.tasks)
+
+    def is_long(self) -> bool:
+        """Whether what it is at has turned out long."""
+        return bool(self.tasks) and time.monotonic() - self.since > LONG_SECONDS
 
     def hand(self, task: Task) -> None:
         """Give it a task."""
