@@ -198,8 +198,9 @@ def _renew_head_(model: PreTrainedModel, wish: Wish) -> None:
         fresh = _AUTO[wish.head].from_config(
             copy.deepcopy(model.config), attn_implementation="eager", trust_remote_code=False
         )
-    values = fresh.state_dict()
-    for name, value in model.state_dict().items():
+    values = dict(fresh.named_parameters())
+    # named_parameters gives a tied decoder under the name of the embeddings, which must stay.
+    for name, value in model.named_parameters():
         if is_head_tensor(name):
             value.copy_(values[name])
 

@@ -100,7 +100,8 @@ def _pretraining_head(names: Iterable[str]) -> HeadName:
 
 def _head_by_tensors(names: Iterable[str]) -> HeadName:
     present = set(names)
-    for head in HEADS[:-1]:
+    # ModernBERT's classifier has tensors of its masked-LM head, too: the masked LM comes last.
+    for head in ("classification", "question-answering", "mlm"):
         if any(name.startswith(HEAD_TENSORS[head]) for name in present):
             return head
     return "none"
