@@ -9,6 +9,7 @@
     │   └── MissingExtra        an optional package isn't installed
     └── RunError                the work failed while running; what is done is kept (exit 1)
         ├── CertificateFailed   an edit did not do what it says
+        ├── Diverged            a training whose numbers ran away
         └── StorageError        the disk is full, or a run's folder can't be used
 
 An error says in one line what was given and what was wanted; ``hint`` says what to do.
@@ -77,6 +78,10 @@ class RunError(MicrotomeError):
 
 class CertificateFailed(RunError):
     """An edit did not do what it says. The edited model isn't handed out."""
+
+
+class Diverged(RunError):  # noqa: N818 - a state, as in the tree above
+    """A training whose numbers ran away (NaN loss): recorded, never an error of a whole run."""
 
 
 class StorageError(RunError):

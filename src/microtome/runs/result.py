@@ -11,11 +11,23 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from microtome.errors import RunError
+from microtome.errors import Diverged
 from microtome.runs.trial import seed_for
 
 if TYPE_CHECKING:
     import numpy as np
+
+__all__ = [
+    "Context",
+    "Diverged",
+    "Need",
+    "Reporter",
+    "Result",
+    "Row",
+    "finite",
+    "non_finite",
+    "plain",
+]
 
 Row = Mapping[str, Any]
 
@@ -33,10 +45,6 @@ class Result:
     summary: Mapping[str, Any] = field(default_factory=dict)
     arrays: Mapping[str, np.ndarray] = field(default_factory=dict)
     checkpoint: bool = False
-
-
-class Diverged(RunError):  # noqa: N818 - a state, as in the tree of errors
-    """Raised by a trial whose numbers ran away (NaN loss): recorded, never an error of the run."""
 
 
 @dataclass(frozen=True)
