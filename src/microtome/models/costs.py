@@ -13,17 +13,16 @@ Norms, softmax, activations and embedding look-ups are left out, as is usual.
 
 from __future__ import annotations
 
-import re
-from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import torch
+from torch import nn
 from transformers import PreTrainedModel
 
-from microtome.families.catalogue import facts_of
+from microtome.families import adapt
+from microtome.families.seam import Family
 from microtome.models.provenance import provenance_of
-
-_GROUP = re.compile(r"_layer_groups\.(\d+)\.")
 
 
 @dataclass(frozen=True)
@@ -41,41 +40,35 @@ def cost(model: PreTrainedModel, *, length: int = 128) -> Cost:
     n_parameters = sum(value.numel() for _, value in model.named_parameters())
     provenance = provenance_of(model)
     dtype = getattr(torch, provenance.dtype) if provenance else model.dtype
-    flops = _linear_flops(model, length) + _attention_flops(model, length)
+    family = adapt(model)
+    flops = _layer_flops(family, length) + _outer_flops(family, length)
     return Cost(n_parameters, flops, n_parameters * dtype.itemsize)
 
 
-def _linear_flops(model: PreTrainedModel, length: int) -> float:
-    applications = _applications(model)
+def _layer_flops(family: Family, length: int) -> float:
+    """The blocks: a layer that is shared is in ``layers`` once for every application."""
+    weights = sum(_linear_weights(layer.modules()) for layer in family.layers)
+    attention = 4 * length * family.shape.width * family.shape.n_layers
+    return float(2 * weights + attention)
+
+
+def _outer_flops(family: Family, length: int) -> float:
+    """What lies around the blocks: projections of the embeddings, pooler, head."""
+    inside = f"{family.layers_path}."
     total = 0.0
-    # A module that is in the model twice runs twice, so duplicates are kept.
-    for name, module in model.named_modules(remove_duplicate=False):
-        if isinstance(module, torch.nn.Linear):
-            group = _GROUP.search(name)
-            times = applications[int(group[1])] if group else 1
-            per_token = 1 / length if _runs_once_per_text(model, name) else 1
-            total += 2 * module.weight.numel() * times * per_token
+    for name, module in family.model.named_modules():
+        if not name.startswith(inside):
+            per_token = 1 / length if _runs_once_per_text(family, name) else 1
+            total += 2 * _linear_weights([module]) * per_token
     return total
 
 
-def _attention_flops(model: PreTrainedModel, length: int) -> float:
-    names = facts_of(model.config.model_type).config
-    n_layers = getattr(model.config, names.layers) * getattr(model.config, "inner_group_num", 1)
-    return float(4 * length * getattr(model.config, names.width) * n_layers)
+def _linear_weights(modules: Iterable[nn.Module]) -> int:
+    return sum(m.weight.numel() for m in modules if isinstance(m, nn.Linear))
 
 
-def _applications(model: PreTrainedModel) -> Counter[int]:
-    """How often each shared group of layers is applied; empty for a model that shares none."""
-    n_groups = getattr(model.config, "num_hidden_groups", 0)
-    if not n_groups:
-        return Counter()
-    n_layers = model.config.num_hidden_layers
-    # The rule of the model itself: layer i is of group int(i / (layers / groups)).
-    return Counter(int(i / (n_layers / n_groups)) for i in range(n_layers))
-
-
-def _runs_once_per_text(model: PreTrainedModel, name: str) -> bool:
+def _runs_once_per_text(family: Family, name: str) -> bool:
     if "pooler" in name.split("."):
         return True
-    outside = not name.startswith(f"{model.base_model_prefix}.")
-    return outside and type(model).__name__.endswith("ForSequenceClassification")
+    in_head = not name.startswith(f"{family.model.base_model_prefix}.")
+    return in_head and family.head == "classification"

@@ -93,8 +93,10 @@ def count_check(new: Family, expected: Trace) -> Check:
     n_distinct = len({id(layer) for layer in new.layers})
     wanted_distinct = 1 if expected.rules.shared else len(set(new.sharing))
     passed = wanted == found == told and n_distinct == wanted_distinct
-    detail = f"{found} layers with {n_distinct} sets of weights; the config says {told}"
-    return Check("layer count", passed, detail if passed else f"{detail}; {wanted} wanted")
+    order = ",".join(str(layer.source) for layer in expected.layers)
+    detail = f"{found} layers, from base layers {order}, with {n_distinct} sets of weights"
+    problem = f"; {wanted} wanted, the config says {told}"
+    return Check("layer count", passed, detail if passed else detail + problem)
 
 
 def bookkeeping_check(new: Family) -> Check:

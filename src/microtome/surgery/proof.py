@@ -171,7 +171,9 @@ def round_trip_check(edited: PreTrainedModel, saved: Path, batch: dict[str, Tens
 
 def rounded(model: PreTrainedModel) -> PreTrainedModel:
     """A copy whose weights went through the dtype that the model is saved in."""
-    copied = cast(PreTrainedModel, copy.deepcopy(model).eval())
+    copied = cast(PreTrainedModel, copy.deepcopy(model).to(torch.float32).eval())
     if (origin := provenance_of(model)) is not None:
-        copied = copied.to(getattr(torch, origin.dtype))
-    return cast(PreTrainedModel, copied.to(torch.float32))
+        # Parameters only: buffers that aren't saved, like rotary frequencies, stay exact.
+        for parameter in copied.parameters():
+            parameter.data = parameter.data.to(getattr(torch, origin.dtype)).to(torch.float32)
+    return copied

@@ -1,0 +1,69 @@
+"""The whole operation, from a folder to a folder, for every family, head and dtype."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+
+from microtome import load, parse
+from microtome.errors import EditError
+from microtome.surgery import operate
+from tiny import AUTO_CLASSES, FAMILY_TYPES, HEADS, save_tiny, tiny_batch
+
+
+def edits_for(kind):
+    before = "unshare() | " if kind == "albert" else ""
+    return parse(f"{before}duplicate(1) | disable(2.1) | reinit(3, seed=0, std=0.3)")
+
+
+@pytest.mark.parametrize("head", HEADS)
+@pytest.mark.parametrize("kind", FAMILY_TYPES)
+def test_every_head_survives_the_operation(kind, head, tmp_path):
+    base = save_tiny(tmp_path / "base", kind, head)
+    done = operate(base, edits_for(kind), tmp_path / "out")
+    assert done.certificate.passed
+    assert done.layers == 4
+    loaded = AUTO_CLASSES[head].from_pretrained(tmp_path / "out").eval()
+    edited = edits_for(kind)(load(base))
+    with torch.no_grad():
+        ours, theirs = edited(**tiny_batch(kind))[0], loaded(**tiny_batch(kind))[0]
+    torch.testing.assert_close(theirs, ours, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("kind", FAMILY_TYPES)
+def test_a_half_precision_base_is_saved_in_its_dtype_and_equal_after_rounding(
+    kind, dtype, tmp_path
+):
+    base = save_tiny(tmp_path / "base", kind, dtype=dtype)
+    assert operate(base, edits_for(kind), tmp_path / "out").certificate.passed
+    stored = AUTO_CLASSES["mlm"].from_pretrained(tmp_path / "out")
+    assert stored.dtype == dtype
+    edited = edits_for(kind)(load(base))
+    rounded = copy.deepcopy(edited).to(dtype).state_dict()
+    for name, value in stored.state_dict().items():
+        assert torch.equal(value, rounded[name]), name
+
+
+def test_a_sharded_base_works(tmp_path):
+    base = save_tiny(tmp_path / "base", "bert", max_shard_size="20KB")
+    assert (base / "model.safetensors.index.json").exists()
+    assert operate(base, parse("extend(4)"), tmp_path / "out").certificate.passed
+
+
+def test_a_base_without_a_tokenizer_works_and_with_one_keeps_it(tmp_path):
+    bare = save_tiny(tmp_path / "bare", "bert")
+    operate(bare, parse("extend(4)"), tmp_path / "bare-out")
+    assert not (tmp_path / "bare-out" / "tokenizer.json").exists()
+    whole = save_tiny(tmp_path / "whole", "bert", with_tokenizer=True)
+    operate(whole, parse("extend(4)"), tmp_path / "whole-out")
+    assert (tmp_path / "whole-out" / "tokenizer.json").exists()
+
+
+def test_an_edit_that_does_not_fit_leaves_nothing(tmp_path):
+    base = save_tiny(tmp_path / "base", "bert")
+    with pytest.raises(EditError):
+        operate(base, parse("extend(4) | remove(9)"), tmp_path / "a" / "out")
+    assert not (tmp_path / "a").exists()
