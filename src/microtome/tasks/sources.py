@@ -8,6 +8,7 @@ from pathlib import Path
 
 from microtome.errors import DataError, RequestError
 from microtome.tasks.catalogue import find_split
+from microtome.tasks.lines import read_lines
 from microtome.tasks.rows import Located, rows_of, wanted
 from microtome.tasks.squad import squad_rows
 from microtome.tasks.tables import column_names, format_of, missing_column, read_records
@@ -54,11 +55,15 @@ def file_source(task: Task, path: Path, chosen: Columns | None = None) -> Source
     if native is not None and chosen is None:
         return _table(task, path, native, split=FILE_SPLIT)
     format = format_of(path)
+    if format == "txt" and _is_table(task, path):
+        format = "tsv"
     if format == "txt":
         return _table(task, path, NativeFile(path.name, format, Columns("text"), skip_broken=True))
     if (format == "squad") != (task.kind == "span" and format not in ("jsonl", "parquet")):
         wanted_format = "SQuAD's .json" if task.kind == "span" else ".csv .tsv .jsonl or .parquet"
         raise DataError(f"{path.name} given, {task.name} reads {wanted_format}")
+    if format == "squad":
+        return _table(task, path, NativeFile(path.name, format, _known_columns(task)[0]))
     columns = chosen or fitting_columns(task, path, format)
     # QQP's own slices have its broken rows, too.
     skip = any(file.skip_broken for file in _native_files(task)) and format == "tsv"
@@ -136,6 +141,12 @@ def _known_columns(task: Task) -> tuple[Columns, ...]:
         known.append(task.hub.columns)
     is_pair = task.kind == "span" or any(columns.pair for columns in known)
     return tuple(dict.fromkeys([*known, PLAIN if is_pair else replace(PLAIN, pair=None)]))
+
+
+def _is_table(task: Task, path: Path) -> bool:
+    """Whether a .txt file is a table of this task (msr_paraphrase_train.txt), not plain text."""
+    there = set(next(read_lines(path)).text.split("\t"))
+    return any(set(columns.named) <= there for columns in _known_columns(task))
 
 
 def _fits_headerless(task: Task, columns: Columns, first_row: tuple[str, ...]) -> bool:

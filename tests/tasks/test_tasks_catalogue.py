@@ -1,0 +1,83 @@
+"""The catalogue: consistent, complete, and light."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from microtome.errors import RequestError
+from microtome.tasks import all_tasks, describe, find_split, find_task
+from microtome.tasks.metrics import METRICS
+from microtome.tasks.published import TASKS
+
+NAMES = [
+    "sst2",
+    "sst2-sentence",
+    "mrpc",
+    "stsb",
+    "qqp",
+    "rte",
+    "qnli",
+    "mnli",
+    "cola",
+    "snli",
+    "squad2",
+]
+
+
+def test_the_designs_tasks_are_there():
+    assert [task.name for task in TASKS] == NAMES
+
+
+@pytest.mark.parametrize("task", all_tasks(), ids=lambda task: task.name)
+def test_a_task_is_consistent(task):
+    assert set(task.metrics) <= set(METRICS)
+    assert task.primary == task.metrics[0]
+    assert (len(task.labels) >= 2) == (task.kind == "classification")
+    names = [split.name for split in task.splits]
+    assert len(names) == len(set(names))
+    assert {"train", "dev"} <= set(names)
+    assert all(split.n_rows > 0 for split in task.splits)
+    assert task.embedded or (task.hub and all(s.files and s.hub_split for s in task.splits))
+    for split in task.splits:
+        # A split without labels has files without a label column, and the other way round.
+        assert split.labelled == any(file.columns.label for file in split.files) or task.embedded
+    json.dumps(describe(task))
+
+
+def test_the_papers_hyper_parameters():
+    assert {(t.recipe.learning_rate, t.recipe.batch_size, t.recipe.epochs) for t in TASKS[:-1]} == {
+        (2e-5, 32, 3)
+    }
+    recipe = find_task("squad2").recipe
+    assert (recipe.learning_rate, recipe.batch_size, recipe.epochs) == (3e-5, 32, 2)
+    assert (recipe.max_length, recipe.stride) == (384, 128)
+
+
+def test_unknown_names_say_what_there_is():
+    with pytest.raises(RequestError, match="did you mean squad2"):
+        find_task("squad")
+    with pytest.raises(RequestError, match="its splits are train, dev, dev_mismatched, test"):
+        find_split(find_task("mnli"), "dev_matched")
+
+
+def test_listing_tasks_imports_nothing_heavy():
+    code = (
+        "import sys, microtome.tasks as t; [t.describe(x) for x in t.all_tasks()];"
+        "print([m for m in ('torch', 'transformers', 'numpy', 'scipy', 'sklearn', 'pyarrow',"
+        " 'datasets', 'tokenizers') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_every_public_name_can_be_had():
+    import microtome.tasks
+
+    for name in microtome.tasks.__all__:
+        assert getattr(microtome.tasks, name) is not None
+    with pytest.raises(AttributeError):
+        microtome.tasks.no_such_name  # noqa: B018
