@@ -102,6 +102,12 @@ def trivial(request: dict, context: Context) -> Result:
     return Result([{"value": request["i"]}])
 
 
+def report(request: dict, context: Context) -> Result:
+    context.report("step 1", {"loss": 0.5})
+    time.sleep(request["seconds"])
+    return Result()
+
+
 def give_nonsense(request: dict, context: Context) -> Result:
     return Result([{"value": object()}])
 

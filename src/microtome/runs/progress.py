@@ -74,8 +74,9 @@ class Progress:
 
     def _tell(self, *, last: bool = False) -> None:
         if self._display:
-            # A label or an error may hold anything; one line is shown.
-            text = " ".join(self._text.split())[:100]
+            # A label or an error may hold anything; one line of plain text is shown.
+            printable = "".join(c if c.isprintable() else " " for c in self._text[:200])
+            text = " ".join(printable.split())[:100]
             self._display.show(self.n_done, self.n_failed, text, last=last)
 
 
@@ -107,14 +108,14 @@ class _Lines:
 
     def show(self, n_done: int, n_failed: int, text: str, *, last: bool) -> None:
         now = time.monotonic()
-        if not last and now - self._printed < _LINE_SECONDS:
+        if not last and (now - self._printed < _LINE_SECONDS or n_done >= self._n_trials):
             return
         self._printed = now
         parts = [f"microtome: {n_done}/{self._n_trials} trials"]
         if n_failed:
             parts.append(f"{n_failed} failed")
         spent, n_new = now - self._started, n_done - self._n_before
-        if last or n_done >= self._n_trials:
+        if last:
             parts.append(f"{in_words(spent)} spent")
         elif n_new:
             parts.append(f"about {in_words(spent / n_new * (self._n_trials - n_done))} left")

@@ -7,6 +7,7 @@ travels back as bytes: encoders are small, and the driver stays the only writer.
 
 from __future__ import annotations
 
+import logging
 import os
 import tempfile
 import time
@@ -139,9 +140,8 @@ class RayExecutor:
         self._ray = _imported()
         self._connect(address)
         self.threads = 1
-        board = self._ray.remote(_Board).options(num_cpus=0, resources=self._beside_the_driver())
-        self._board = board.remote()
-        self._task = self._ray.remote(_there).options(max_retries=retries)
+        self._board = self._new_board()
+        self._task = self._ray.remote(max_retries=retries)(_there)
         self._waiting: deque[Task] = deque()
         self._flying: dict[Any, Task] = {}
         self._parcels: dict[str, Any] = {}
@@ -150,22 +150,24 @@ class RayExecutor:
         self._seconds: dict[str, float] = {}
 
     def _connect(self, address: str | None) -> None:
+        options = {"log_to_driver": False, "logging_level": logging.ERROR}
+        if address is None:  # a cluster of our own, for this run
+            options["include_dashboard"] = False
         try:
-            self._ray.init(address=address, log_to_driver=False, include_dashboard=False) if (
-                address is None
-            ) else self._ray.init(address=address, log_to_driver=False)
+            self._ray.init(address=address, **options)
         except (ConnectionError, RuntimeError, ValueError) as error:
             raise RunError(
                 f"no Ray cluster answers at {address or 'this machine'}: {error}",
                 "start one with `ray start --head`, with the same token (RAY_AUTH_TOKEN)",
             ) from error
 
-    def _beside_the_driver(self) -> dict[str, float]:
-        """A resource that only the driver's node has, so that the board dies with it alone."""
+    def _new_board(self) -> Any:  # noqa: ANN401 - an actor's handle
+        """On the driver's own node, so that no other node can take it along."""
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
         node = self._ray.get_runtime_context().get_node_id()
-        mine = next(one for one in self._ray.nodes() if one["NodeID"] == node)
-        name = next(key for key in mine["Resources"] if key.startswith("node:"))
-        return {name: 0.001}
+        here = NodeAffinitySchedulingStrategy(node_id=node, soft=False)
+        return self._ray.remote(_Board).options(num_cpus=0, scheduling_strategy=here).remote()
 
     def submit(self, task: Task) -> None:
         """Queue a task."""
@@ -236,7 +238,13 @@ class RayExecutor:
         if time.monotonic() - self._looked < 1.0:
             return []
         self._looked = time.monotonic()
-        self._seconds, reports = self._ray.get(self._board.news.remote())
+        try:
+            self._seconds, reports = self._ray.get(self._board.news.remote())
+        except self._ray.exceptions.RayError as error:
+            raise RunError(
+                f"the Ray cluster is gone: {error}",
+                "what is stored is intact; when it is up, run the same command again",
+            ) from error
         for reference, task in self._flying.items():
             limit, seconds = task.trial.limit, self._seconds.get(task.trial.hash, 0.0)
             if limit is not None and seconds > limit and task.trial.hash not in self._late:
