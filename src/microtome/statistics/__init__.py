@@ -13,7 +13,6 @@ from microtome.statistics.corrections import (
     max_t,
     max_t_of_metrics,
     smallest_gain,
-    smallest_gain_max_t,
 )
 from microtome.statistics.intervals import Interval, wilson
 from microtome.statistics.paired import (
@@ -33,6 +32,7 @@ from microtome.statistics.seeds import (
     SeedScore,
     compare_seeds,
     detectable_difference,
+    detectable_sentence,
     flip_spread,
     over_seeds,
 )
@@ -53,6 +53,7 @@ from microtome.statistics.weighted import (
     f1,
     matthews,
     mean,
+    minus,
     pearson,
     value_of,
 )
@@ -77,6 +78,7 @@ __all__ = [
     "compare_metric",
     "compare_seeds",
     "detectable_difference",
+    "detectable_sentence",
     "f1",
     "flip_spread",
     "gain_on_second_split",
@@ -90,12 +92,12 @@ __all__ = [
     "mcnemar",
     "mean",
     "mean_gain",
+    "minus",
     "naive_gain",
     "over_seeds",
     "paired_bootstrap",
     "pearson",
     "smallest_gain",
-    "smallest_gain_max_t",
     "spearman",
     "swap_permutation",
     "tango",

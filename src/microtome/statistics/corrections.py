@@ -5,16 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from microtome.errors import RequestError
 from microtome.statistics.intervals import FloatArray
-from microtome.statistics.paired import TIE, units_of_pair
-from microtome.statistics.resampling import Units, chunk_sizes
+from microtome.statistics.paired import TIE
+from microtome.statistics.resampling import Units, chunk_sizes, draw_coins
 from microtome.statistics.sweeps import differences_of
-from microtome.statistics.weighted import Metric, value_of
+from microtome.statistics.weighted import Metric, minus, value_of
+
+Scaling: TypeAlias = Literal["moderated", "full", "none"]
 
 
 def _p_values(p: ArrayLike) -> FloatArray:
@@ -50,14 +53,14 @@ def _back(order: np.ndarray, sorted_values: FloatArray) -> FloatArray:
 class MaxT:
     """Corrected p-values of a sweep, and what a variant would have needed.
 
-    ``critical`` is the studentised difference that the largest of all variants passes by chance in
-    5 % of the flips (or whatever ``alpha`` was); ``needed`` the difference that is for each
-    variant, given how many rows it changes.
+    ``needed`` is the difference that would have been significant, for each variant, given how
+    many rows it changes; ``smallest_gain`` the least that any variant could have reached: one that
+    turns whole rows right and none wrong (for other metrics, the least of ``needed``).
     """
 
     p: FloatArray  # (V,)
-    critical: float
     needed: FloatArray  # (V,)
+    smallest_gain: float
 
 
 def max_t(
@@ -65,6 +68,7 @@ def max_t(
     baseline: ArrayLike,
     *,
     clusters: ArrayLike | None = None,
+    scaling: Scaling = "moderated",
     alpha: float = 0.05,
     repeats: int = 2000,
     seed: int = 0,
@@ -78,18 +82,14 @@ def max_t(
     units = Units.of(clusters, differences.shape[1])
     by_unit = units.sums(differences.T)  # (units, V)
     by_unit = by_unit[(by_unit != 0).any(axis=1)]  # a row that nobody changes has no say
-    # The sum of squares is the same whatever the signs: dividing by it studentises for good.
-    scale = _no_zero(np.sqrt((by_unit**2).sum(axis=0)))
     rng = np.random.default_rng(seed)
-    # (repeats, V): the one large array; the signs are drawn a chunk at a time.
-    flipped = np.concatenate(
-        [
-            np.abs(rng.choice((-1.0, 1.0), size=(size, len(by_unit))) @ by_unit) / scale
-            for size in chunk_sizes(repeats, max(len(by_unit), 1))
-        ]
-    )
-    observed = np.abs(by_unit.sum(axis=0)) / scale
-    return _corrected(observed, flipped, scale / units.n_rows, alpha)
+    sizes = chunk_sizes(repeats, max(len(by_unit), 1))
+    flipped = np.concatenate([_signs(rng, size, len(by_unit)) @ by_unit for size in sizes])
+    # The sum of squares is the same whatever the signs, so it needs no estimate.
+    scale = _Scale.of((by_unit**2).sum(axis=0), scaling)
+    p, critical = _step_down(by_unit.sum(axis=0), flipped, scale.each, alpha)
+    n = units.n_rows
+    return MaxT(p, critical * scale.each / n, scale.least_gained(critical) / n)
 
 
 def max_t_of_metrics(
@@ -97,6 +97,7 @@ def max_t_of_metrics(
     baseline: Metric,
     *,
     clusters: ArrayLike | None = None,
+    scaling: Scaling = "moderated",
     alpha: float = 0.05,
     repeats: int = 2000,
     seed: int = 0,
@@ -104,32 +105,64 @@ def max_t_of_metrics(
     """Step-down max-T for any metric: one coin per row (or cluster) swaps it for all variants."""
     if not variants:
         raise RequestError("0 variants given, at least 1 wanted")
-    units = units_of_pair(variants[0], baseline, clusters)
+    units = Units.of(clusters, baseline.n_rows)
+    observed = np.array([value_of(minus(variant, baseline)) for variant in variants])
     rng = np.random.default_rng(seed)
     parts = []
-    for size in chunk_sizes(repeats, 2 * units.n_rows):
-        coins = units.spread(rng.integers(0, 2, size=(size, units.n)).astype(np.float64))
+    for coins in draw_coins(units, rng, repeats):
         swapped = (variant.swapped(baseline, coins) for variant in variants)
         parts.append(np.stack([ours - theirs for ours, theirs in swapped], axis=1))
     flipped = np.concatenate(parts)
-    observed = np.array([value_of(variant) for variant in variants]) - value_of(baseline)
     # The observed swap is one of the equally likely ones, so it has its part in the spread too.
-    scale = _no_zero(np.sqrt((np.vstack([flipped, observed]) ** 2).mean(axis=0)))
-    return _corrected(np.abs(observed) / scale, np.abs(flipped) / scale, scale, alpha)
+    scale = _Scale.of((np.vstack([flipped, observed]) ** 2).mean(axis=0), scaling)
+    p, critical = _step_down(observed, flipped, scale.each, alpha)
+    needed = critical * scale.each
+    return MaxT(p, needed, float(needed.min()))
 
 
-def _no_zero(scale: FloatArray) -> FloatArray:
-    return np.where(scale > TIE, scale, 1.0)
+@dataclass(frozen=True)
+class _Scale:
+    """What differences are divided by before the largest is looked for.
+
+    ``full`` studentises: loud variants don't drown quiet ones, but a variant that really gains is
+    loud for that very reason. ``none`` is the reverse. ``moderated`` adds the typical variant's
+    spread to each and does well in both cases (docs/statistics.md has the simulation).
+    """
+
+    each: FloatArray  # (V,)
+    own: float  # share of its own sum of squares that a variant is divided by: 0 or 1
+    common: float
+
+    @classmethod
+    def of(cls, squares: FloatArray, scaling: Scaling) -> _Scale:
+        moving = squares[squares > TIE]
+        typical = float(np.median(moving)) if moving.size else 1.0
+        own, common = {"moderated": (1.0, typical), "full": (1.0, 0.0), "none": (0.0, 1.0)}[scaling]
+        each = np.sqrt(own * squares + common)
+        return cls(np.where(each > TIE, each, 1.0), own, common)
+
+    def least_gained(self, critical: float) -> int:
+        """The fewest rows g, none lost, with g / sqrt(own · g + common) above ``critical``."""
+        square = self.own * critical**2
+        root = math.sqrt(square**2 + 4 * critical**2 * self.common)
+        return math.ceil((square + root) / 2 - TIE)
 
 
-def _corrected(observed: FloatArray, flipped: FloatArray, unit: FloatArray, alpha: float) -> MaxT:
-    order = np.argsort(-observed, kind="stable")
-    # Step-down: each variant competes with those that did no better than itself.
-    rivals = np.maximum.accumulate(flipped[:, order[::-1]], axis=1)[:, ::-1]  # (R, V)
-    n_as_far = (rivals >= observed[order] - TIE).sum(axis=0)
-    stepped = np.maximum.accumulate((1 + n_as_far) / (1 + len(flipped)))
-    critical = float(np.quantile(rivals[:, 0], 1 - alpha, method="higher"))
-    return MaxT(_back(order, stepped), critical, critical * unit)
+def _step_down(
+    observed: FloatArray, flipped: FloatArray, scale: FloatArray, alpha: float
+) -> tuple[FloatArray, float]:
+    """Corrected p-values (V,) and the scaled difference that the largest reaches by chance."""
+    seen, chance = np.abs(observed) / scale, np.abs(flipped) / scale
+    order = np.argsort(-seen, kind="stable")
+    # Each variant competes with those that did no better than itself.
+    rivals = np.maximum.accumulate(chance[:, order[::-1]], axis=1)[:, ::-1]  # (R, V)
+    n_as_far = (rivals >= seen[order] - TIE).sum(axis=0)
+    p = _back(order, np.maximum.accumulate((1 + n_as_far) / (1 + len(flipped))))
+    return p, float(np.quantile(rivals[:, 0], 1 - alpha, method="higher"))
+
+
+def _signs(rng: np.random.Generator, repeats: int, n: int) -> FloatArray:
+    return 1.0 - 2.0 * rng.integers(0, 2, size=(repeats, n), dtype=np.int8).astype(np.float64)
 
 
 def smallest_gain(n_rows: int, n_comparisons: int = 1, *, alpha: float = 0.05) -> float:
@@ -143,11 +176,3 @@ def smallest_gain(n_rows: int, n_comparisons: int = 1, *, alpha: float = 0.05) -
         )
     # 2 · 2^-gained <= alpha / comparisons
     return math.ceil(1 - math.log2(alpha / n_comparisons) - TIE) / n_rows
-
-
-def smallest_gain_max_t(sweep: MaxT, n_rows: int) -> float:
-    """The smallest gain in accuracy that this max-T sweep could call significant.
-
-    A variant that gains g rows and loses none has the studentised difference g / sqrt(g).
-    """
-    return math.ceil(sweep.critical**2 - TIE) / n_rows

@@ -13,15 +13,8 @@ from numpy.typing import ArrayLike
 
 from microtome.errors import RequestError
 from microtome.statistics.intervals import FloatArray, Interval, as_rows, z_of
-from microtome.statistics.resampling import (
-    Draws,
-    Units,
-    chunk_sizes,
-    ends_of,
-    kinds_of_rows,
-    resample,
-)
-from microtome.statistics.weighted import Metric, SumMetric, mean, value_of
+from microtome.statistics.resampling import Units, bootstrap, draw_coins, kinds_of_rows
+from microtome.statistics.weighted import Metric, SumMetric, mean, minus, value_of
 
 # Differences closer than this are ties: sums in another order differ in the last digits.
 TIE = 1e-12
@@ -144,12 +137,8 @@ def paired_bootstrap(
     seed: int = 0,
 ) -> Interval:
     """The interval of ``variant - baseline``, both scored on the same resampled rows."""
-    units = units_of_pair(variant, baseline, clusters)
-    ours, theirs = resample([variant, baseline], units, np.random.default_rng(seed), repeats)
-    draws = Draws(ours.low - theirs.high, ours.high - theirs.low)
-    low, high = ends_of(draws, level, units.n)
-    value = value_of(variant) - value_of(baseline)
-    return Interval(value, min(low, value), max(high, value), units.n_rows)
+    both = minus(variant, baseline)
+    return bootstrap(both, clusters=clusters, level=level, repeats=repeats, seed=seed)
 
 
 def swap_permutation(
@@ -161,28 +150,15 @@ def swap_permutation(
     seed: int = 0,
 ) -> float:
     """The two-sided p-value when each row's (or cluster's) two answers are swapped by a coin."""
-    units = units_of_pair(variant, baseline, clusters)
-    observed = abs(value_of(variant) - value_of(baseline))
+    both = minus(variant, baseline)
+    units, observed = Units.of(clusters, both.n_rows), abs(value_of(both))
     rng = np.random.default_rng(seed)
-    n_as_far = 0
-    for size in chunk_sizes(repeats, 2 * units.n_rows):
-        if isinstance(variant, SumMetric) and isinstance(baseline, SumMetric):
-            ours, theirs = _swapped_sums(variant, baseline, units, rng, size)
-        else:
-            coins = units.spread(rng.integers(0, 2, size=(size, units.n)).astype(np.float64))
-            ours, theirs = variant.swapped(baseline, coins)
-        n_as_far += int((np.abs(ours - theirs) >= observed - TIE).sum())
+    if isinstance(variant, SumMetric) and isinstance(baseline, SumMetric):
+        swaps = [_swapped_sums(variant, baseline, units, rng, repeats)]
+    else:
+        swaps = [variant.swapped(baseline, coins) for coins in draw_coins(units, rng, repeats)]
+    n_as_far = sum(int((np.abs(ours - theirs) >= observed - TIE).sum()) for ours, theirs in swaps)
     return (1 + n_as_far) / (1 + repeats)
-
-
-def units_of_pair(variant: Metric, baseline: Metric, clusters: ArrayLike | None) -> Units:
-    """The units of two metrics' common rows."""
-    if variant.n_rows != baseline.n_rows:
-        raise RequestError(
-            f"{variant.n_rows} rows of the variant and {baseline.n_rows} of the baseline given,"
-            " the same rows wanted"
-        )
-    return Units.of(clusters, variant.n_rows)
 
 
 def _swapped_sums(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol, TypeAlias, TypeGuard, cast
 
 import numpy as np
@@ -15,9 +16,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from microtome.errors import RequestError
 from microtome.statistics.intervals import FloatArray, IntArray, Interval
-from microtome.statistics.paired import paired_bootstrap, tango, units_of_pair
+from microtome.statistics.paired import paired_bootstrap, tango
 from microtome.statistics.resampling import Units, bootstrap
-from microtome.statistics.weighted import Metric, mean
+from microtome.statistics.weighted import Metric, mean, minus
 
 BoolArray: TypeAlias = NDArray[np.bool_]
 Variants: TypeAlias = ArrayLike | Sequence[Metric]
@@ -55,7 +56,7 @@ def sweep_of(variants: Variants, baseline: Baseline, clusters: ArrayLike | None)
         if not _is_metric(baseline):
             raise RequestError("metrics of variants given, a metric of the baseline wanted")
         for variant in variants:
-            units_of_pair(variant, baseline, clusters)
+            minus(variant, baseline)  # refuses other rows
         return MetricSweep(variants, baseline, Units.of(clusters, baseline.n_rows))
     if _is_metric(baseline):
         raise RequestError("a metric of the baseline given, a metric of each variant wanted")
@@ -116,11 +117,16 @@ class ScoreSweep:
 
     def ends(self, picks: IntArray, rows: BoolArray, *, level: float, seed: int) -> FloatArray:
         """Tango's ends where rows are right or wrong and independent, else the bootstrap's."""
-        if self.units.of_row is None and np.isin(self.differences, (-1.0, 0.0, 1.0)).all():
+        if self.units.of_row is None and self._right_or_wrong:
             return self._score_ends(picks, rows, level)
         return np.array(
             [self._drawn_ends(*pair, level, seed) for pair in zip(picks, rows, strict=True)]
         )
+
+    @cached_property
+    def _right_or_wrong(self) -> bool:
+        size = np.abs(self.differences)
+        return bool(((size == 0) | (size == 1)).all())
 
     def _score_ends(self, picks: IntArray, rows: BoolArray, level: float) -> FloatArray:
         picked = self.differences[picks]  # (S, n)

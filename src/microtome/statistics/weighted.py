@@ -23,8 +23,8 @@ from microtome.statistics.intervals import FloatArray, IntArray, as_rows
 Self_ = TypeVar("Self_", bound="Metric")
 
 
-class Metric(Protocol):
-    """A score of weighted rows. Weight 0 leaves a row out, weight 2 counts it twice."""
+class Weighted(Protocol):
+    """A number from weighted rows. Weight 0 leaves a row out, weight 2 counts it twice."""
 
     @property
     def n_rows(self) -> int:
@@ -34,6 +34,10 @@ class Metric(Protocol):
     def __call__(self, weights: FloatArray) -> FloatArray:
         """Scores (R,) of the rows under each row of ``weights`` (R, n)."""
         ...
+
+
+class Metric(Weighted, Protocol):
+    """A score of a model's answers to weighted rows."""
 
     def take(self: Self_, rows: IntArray) -> Self_:
         """The same metric of these rows alone."""
@@ -48,8 +52,9 @@ class Metric(Protocol):
 class SumMetric:
     """``of_sums`` applied to the weighted sums of ``columns``.
 
-    ``worst`` and ``best`` hold rows that hurt and help the score most. The bootstrap adds a little
-    of them to its low and its high end, so that a perfect score doesn't get the interval [1, 1].
+    ``worst`` and ``best`` hold rows that hurt and help the score most, the same row of the data
+    answered wrong and right. The bootstrap adds a little of them to its low and its high end, so
+    that a perfect score doesn't get the interval [1, 1].
     """
 
     columns: FloatArray  # (n, k)
@@ -78,6 +83,45 @@ class SumMetric:
         """Own and the other's scores (R,) after ``moved`` (R, k) went from its sums to ours."""
         ours, theirs = self.columns.sum(axis=0) + moved, other.columns.sum(axis=0) - moved
         return self.of_sums(ours), self.of_sums(theirs)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """``variant - baseline`` on the same weighted rows; ``minus`` makes it."""
+
+    variant: Metric
+    baseline: Metric
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows both score."""
+        return self.variant.n_rows
+
+    def __call__(self, weights: FloatArray) -> FloatArray:
+        """Differences (R,) under each row of ``weights`` (R, n)."""
+        return self.variant(weights) - self.baseline(weights)
+
+
+def minus(variant: Metric, baseline: Metric) -> SumMetric | Difference:
+    """The difference of two metrics of the same rows, as a function of weighted rows."""
+    if variant.n_rows != baseline.n_rows:
+        raise RequestError(
+            f"{variant.n_rows} rows of the variant and {baseline.n_rows} of the baseline given,"
+            " the same rows wanted"
+        )
+    if not (isinstance(variant, SumMetric) and isinstance(baseline, SumMetric)):
+        return Difference(variant, baseline)
+    border = variant.columns.shape[1]
+
+    def of_sums(sums: FloatArray) -> FloatArray:
+        return variant.of_sums(sums[:, :border]) - baseline.of_sums(sums[:, border:])
+
+    return SumMetric(
+        np.concatenate([variant.columns, baseline.columns], axis=1),
+        of_sums,
+        worst=np.concatenate([variant.worst, baseline.best], axis=1),
+        best=np.concatenate([variant.best, baseline.worst], axis=1),
+    )
 
 
 def ratio(above: FloatArray, below: FloatArray) -> FloatArray:
@@ -139,7 +183,8 @@ def f1(predicted: ArrayLike, gold: ArrayLike, *, positive: int | str | bool = 1)
     called, real = predicted == positive, gold == positive
     columns = np.stack([called & real, called & ~real, ~called & real], axis=1).astype(np.float64)
     kinds = np.eye(3)
-    return SumMetric(columns, _f1, worst=kinds[1:], best=kinds[:1])
+    # Gold negative, then gold positive; a negative that is called so leaves all three counts alone.
+    return SumMetric(columns, _f1, worst=kinds[1:], best=np.stack([np.zeros(3), kinds[0]]))
 
 
 def matthews(predicted: ArrayLike, gold: ArrayLike, *, n_labels: int = 2) -> SumMetric:
@@ -167,7 +212,7 @@ def pearson(predicted: ArrayLike, gold: ArrayLike) -> SumMetric:
     return SumMetric(columns, _pearson, nothing, nothing)
 
 
-def value_of(metric: Metric) -> float:
+def value_of(metric: Weighted) -> float:
     """The metric of its rows as they are."""
     return float(metric(np.ones((1, metric.n_rows)))[0])
 
