@@ -151,6 +151,14 @@ class TestConfig:
         change_config(folder, hidden_size=31)
         refused(folder, "width 31, not divisible by 4 heads")
 
+    def test_rotary_tables_wider_than_a_head(self, tmp_path):
+        """The tables aren't in the file: a head_dim of 10⁹ would take minutes and gigabytes."""
+        folder = save_tiny(tmp_path / "m", "modernbert")
+        change_config(folder, head_dim=10**9)
+        refused(folder, "head_dim = 1000000000")
+        change_config(folder, head_dim=16)
+        refused(folder, "heads of width 16, and 32 over 4 heads gives 8")
+
     @pytest.mark.parametrize(
         ("key", "value"),
         [("num_hidden_groups", 0), ("inner_group_num", 10**6), ("embedding_size", -1)],

@@ -33,13 +33,13 @@ _BOUNDS: dict[str, tuple[int, int]] = {
     for meaning, bounds in _MEANINGS.items()
 } | {
     "embedding_size": (1, 16_384),
+    "head_dim": (1, 16_384),  # rotary tables are as wide as this says, and not in the file
     "type_vocab_size": (0, 1_000),
     "num_hidden_groups": (1, 256),
     "inner_group_num": (1, 16),
     "num_labels": (1, 10_000),
     "local_attention": (1, 1_000_000),
     "global_attn_every_n_layers": (1, 256),
-    # ELECTRA's classifier head and pruned or chunked layers build nothing larger than these.
     "chunk_size_feed_forward": (0, 1_000_000),
 }
 
@@ -141,6 +141,14 @@ def _check_heads(config: Config, names: ConfigNames, where: str) -> None:
     if width is not None and heads is not None and width % heads:
         raise ModelError(
             f"config.json in {where} has width {width}, not divisible by {heads} heads",
+            "get the checkpoint again",
+        )
+
+    head_width = config.get("head_dim")
+    if width is not None and heads is not None and head_width not in (None, width // heads):
+        raise ModelError(
+            f"config.json in {where} has heads of width {head_width}, and {width} over {heads} "
+            f"heads gives {width // heads}",
             "get the checkpoint again",
         )
 

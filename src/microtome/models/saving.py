@@ -32,7 +32,7 @@ def save(
     *,
     tokenizer: PreTrainedTokenizerBase | None = None,
     certificate: Mapping[str, object] | None = None,
-    prove: Callable[[Path], Mapping[str, object]] | None = None,
+    prove: Callable[[Path], Mapping[str, object] | None] | None = None,
     max_shard_size: str = "5GB",
 ) -> Path:
     """Write ``model`` to the new or empty folder ``out``, in the dtype of its base.
