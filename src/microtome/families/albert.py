@@ -146,7 +146,9 @@ class Albert(Family):
     def feed_forward(self, index: int, states: Tensor) -> Tensor:
         """Post-norm; no dropout in this half."""
         layer = self.layers[index]
-        inner = fast_gelu_new if isinstance(layer.activation, NewGELUActivation) else layer.activation
+        inner = (
+            fast_gelu_new if isinstance(layer.activation, NewGELUActivation) else layer.activation
+        )
         projected = layer.ffn_output(inner(layer.ffn(states)))
         closed: Tensor = layer.full_layer_layer_norm(projected + states)
         return closed

@@ -1,0 +1,161 @@
+"""Attention maps as a stream: each is made, handed to the reductions, and gone.
+
+A :class:`Reduction` sees every map once, as blocks (n, H, L, L) of texts of one length, layer by
+layer. Keeping the maps of one SST-2 dev set would take 19 GB; a stream takes what one chunk takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from microtome.errors import RequestError
+from microtome.families.seam import Family
+from microtome.observe import forward
+from microtome.observe.packing import TOKENS_IN_FLIGHT, Chunk, Group, packed
+from microtome.observe.texts import Encoded, IntArray, Texts, fitted
+
+
+@dataclass(frozen=True, eq=False)
+class MapBlock:
+    """The attention maps of one layer for texts of one length; real tokens only."""
+
+    layer: int
+    texts: IntArray  # (n,) which texts of the input
+    tokens: IntArray  # (n, L) which tokens of the input, counted over all texts
+    maps: Tensor  # (n, H, L, L): query, key
+    other: Tensor | None = None  # the second model's, where there is one
+
+    @property
+    def length(self) -> int:
+        """L."""
+        return int(self.maps.shape[-1])
+
+    @cached_property
+    def received(self) -> Tensor:
+        """What each token receives from all tokens, divided by L: (n, H, L)."""
+        return self.maps.mean(-2)
+
+    def marked(self, marks: np.ndarray) -> Tensor:
+        """Marks of the input's tokens (T,), as (n, L)."""
+        return torch.from_numpy(np.asarray(marks)[self.tokens]).to(self.maps.device)
+
+
+class Reduction(Protocol):
+    """Anything that takes maps in and keeps little."""
+
+    def open(self, n_layers: int, n_heads: int, n_texts: int) -> None:
+        """Called once, before the first block."""
+        ...
+
+    def add(self, block: MapBlock) -> None:
+        """Called for every block. ``block.maps`` may not be kept nor changed."""
+        ...
+
+
+@torch.inference_mode()
+def stream(
+    model: PreTrainedModel,
+    texts: Encoded,
+    reductions: Sequence[Reduction],
+    *,
+    other: PreTrainedModel | None = None,
+    tokens_in_flight: int = TOKENS_IN_FLIGHT,
+    progress: Callable[[int, int], None] | None = None,
+    device: torch.device | str | None = None,
+    dtype: torch.dtype | None = None,
+) -> int:
+    """Run ``model`` (and ``other`` beside it) and hand every map to all ``reductions``.
+
+    Gives the number of texts that were cut to fit the position table.
+    """
+    families = [forward.bound(model, device=device, dtype=dtype)]
+    if other is not None:
+        families.append(forward.bound(other, device=device, dtype=dtype))
+        _check_alike(*families)
+    own = fitted(texts, min(family.n_positions for family in families))
+    shape = families[0].shape
+    for reduction in reductions:
+        reduction.open(shape.n_layers, shape.n_heads, len(own))
+    done = 0
+    for chunk in packed(own, tokens_in_flight=tokens_in_flight, device=families[0].model.device):
+        for block in _blocks(families, chunk, own):
+            for reduction in reductions:
+                reduction.add(block)
+        done += len(chunk.texts)
+        if progress is not None:
+            progress(done, len(own))
+    return own.n_truncated
+
+
+def group_maps(family: Family, index: int, query: Tensor, key: Tensor, group: Group) -> Tensor:
+    """Attention weights of a group's texts (n, H, L, L), from q and k (T, H, Dh)."""
+    scores = (forward.by_text(query, group) * family.scaling) @ forward.by_text(key, group).mT
+    mask = forward.window_mask(family, index, group.length, query.device)
+    if mask is not None:
+        scores = scores.masked_fill_(~mask, -torch.inf)
+    return scores.softmax(-1)
+
+
+def _blocks(families: Sequence[Family], chunk: Chunk, texts: Texts) -> Iterator[MapBlock]:
+    """All layers' blocks of one chunk. What lies behind the last layer's maps isn't computed."""
+    runs = [_MapRun(family, chunk) for family in families]
+    for index in range(families[0].shape.n_layers):
+        for run in runs:
+            run.enter(index)
+        for group in chunk.groups:
+            maps = [run.maps_of(group) for run in runs]
+            tokens = chunk.tokens[group.rows].reshape(group.n_texts, group.length)
+            yield MapBlock(
+                index,
+                chunk.texts_of(group),
+                texts.source_of(tokens),
+                maps[0],
+                maps[1] if len(maps) > 1 else None,
+            )
+
+
+class _MapRun:
+    """One model on its way through a chunk: layer by layer, group by group."""
+
+    def __init__(self, family: Family, chunk: Chunk) -> None:
+        self.family, self.chunk = family, chunk
+        self.states = self.context = forward.embedded(family, chunk)
+        self.index = -1
+
+    def enter(self, index: int) -> None:
+        """Close the layer before, and project the queries and keys of this one."""
+        if self.index >= 0:
+            attended = self.family.attention_output(
+                self.index, self.states, self.context.flatten(-2)
+            )
+            self.states = self.family.feed_forward(self.index, attended)
+        self.index = index
+        self.query, self.key, self.value = self.family.project(
+            index, self.states, self.chunk.positions
+        )
+        self.context = torch.empty_like(self.value)
+
+    def maps_of(self, group: Group) -> Tensor:
+        """The group's maps; its part of the context is filled in on the way."""
+        maps = group_maps(self.family, self.index, self.query, self.key, group)
+        if self.index < self.family.shape.n_layers - 1:
+            forward.by_text(self.context, group).copy_(maps @ forward.by_text(self.value, group))
+        return maps
+
+
+def _check_alike(one: Family, two: Family) -> None:
+    for what in ("n_layers", "n_heads", "vocabulary"):
+        ours, theirs = getattr(one.shape, what), getattr(two.shape, what)
+        if ours != theirs:
+            raise RequestError(
+                f"two models to compare: one has {what} {ours}, the other {theirs}",
+                "heads can be compared one by one only where the models have the same shape",
+            )

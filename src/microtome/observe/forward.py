@@ -1,0 +1,220 @@
+"""The forward pass over packed chunks: any layer from any depth, and the heads at the end."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+from transformers import PreTrainedModel
+
+from microtome.errors import RequestError
+from microtome.families import adapt
+from microtome.families.seam import Family
+from microtome.observe.packing import Chunk, Group
+
+HALVES = (torch.float16, torch.bfloat16)
+
+
+def bound(
+    model: PreTrainedModel,
+    *,
+    device: torch.device | str | None = None,
+    dtype: torch.dtype | None = None,
+) -> Family:
+    """The family of ``model`` in eval mode, on ``device`` in ``dtype``; the model isn't touched.
+
+    A copy is made only where the model differs from what is asked. Half precision on a CPU is
+    computed in float32 unless it is asked for by name.
+    """
+    wanted_device = torch.device(device or model.device)
+    wanted = dtype or model.dtype
+    if dtype is None and wanted_device.type == "cpu" and wanted in HALVES:
+        wanted = torch.float32
+    if model.training or model.device != wanted_device or model.dtype != wanted:
+        model = copy.deepcopy(model).eval().to(device=wanted_device, dtype=wanted)
+    return adapt(model)
+
+
+def attend(
+    family: Family, index: int, projected: Sequence[Tensor], groups: Sequence[Group]
+) -> Tensor:
+    """Softmax attention within every text: q, k, v (T, H, Dh) → context (T, H, Dh)."""
+    context = torch.empty_like(projected[2])
+    for group in groups:
+        query, key, value = (by_text(part, group) for part in projected)
+        mixed = functional.scaled_dot_product_attention(
+            query,
+            key,
+            value,
+            attn_mask=window_mask(family, index, group.length, query.device),
+            scale=family.scaling,
+        )
+        by_text(context, group).copy_(mixed)
+    return context
+
+
+def by_text(values: Tensor, group: Group) -> Tensor:
+    """A group's rows of (T, H, Dh) as a batch (n, H, L, Dh); a view."""
+    rows = values[group.rows]
+    return rows.view(group.n_texts, group.length, *rows.shape[1:]).transpose(1, 2)
+
+
+def window_mask(
+    family: Family, index: int, length: int, device: torch.device | None = None
+) -> Tensor | None:
+    """Which keys each query sees (L, L), in a sliding layer that is narrower than the text."""
+    window = family.window(index)
+    if window is None or length <= window + 1:
+        return None
+    place = torch.arange(length, device=device)
+    return (place[:, None] - place[None, :]).abs() <= window
+
+
+def layer_forward(family: Family, index: int, states: Tensor, chunk: Chunk) -> Tensor:
+    """One layer: (T, D) → (T, D)."""
+    projected = family.project(index, states, chunk.positions)
+    context = attend(family, index, projected, chunk.groups)
+    attended = family.attention_output(index, states, context.flatten(-2))
+    return family.feed_forward(index, attended)
+
+
+def embedded(family: Family, chunk: Chunk) -> Tensor:
+    """The states at depth 0 (T, D)."""
+    return family.embed(chunk.ids, chunk.positions, chunk.segments)
+
+
+def depths(family: Family, chunk: Chunk) -> Iterator[Tensor]:
+    """The states (T, D) at depth 0, 1, …, N, one at a time. ``final_norm`` is not applied."""
+    states = embedded(family, chunk)
+    yield states
+    for index in range(family.shape.n_layers):
+        states = layer_forward(family, index, states, chunk)
+        yield states
+
+
+def finished(family: Family, states: Tensor, chunk: Chunk, *, start: int) -> Tensor:
+    """From the states at depth ``start`` to the head's logits, with the shortest way at the end.
+
+    Classification (n, labels); question answering (T, 2).
+    """
+    last = family.shape.n_layers - 1
+    for index in range(start, last):
+        states = layer_forward(family, index, states, chunk)
+    if start <= last and family.reads == "first":
+        rows = first_tokens_forward(family, last, states, chunk)
+        return family.classify(family.final_norm(rows))
+    if start <= last:
+        states = layer_forward(family, last, states, chunk)
+    return read(family, states, chunk)
+
+
+def read(family: Family, states: Tensor, chunk: Chunk) -> Tensor:
+    """The head's logits from the states at depth N."""
+    if family.reads == "first":
+        return family.classify(family.final_norm(states[chunk.first_rows]))
+    states = family.final_norm(states)
+    if family.reads == "mean":
+        return family.classify(text_means(states, chunk))
+    if family.head == "question-answering":
+        return family.answer(states)
+    raise RequestError(
+        f"predictions asked for, but the model has {family.head or 'no'} head",
+        "give a model with a classification or question-answering head",
+    )
+
+
+def text_means(values: Tensor, chunk: Chunk) -> Tensor:
+    """The mean over each text's tokens: (T, …) → (n, …)."""
+    means = [
+        values[group.rows].view(group.n_texts, group.length, *values.shape[1:]).mean(1)
+        for group in chunk.groups
+    ]
+    return torch.cat(means)
+
+
+@dataclass(frozen=True)
+class FirstTokens:
+    """A layer's first tokens of every text: all that a classifier's last layer needs."""
+
+    states: Tensor  # (n, D) the layer's input
+    context: Tensor  # (n, H, Dh)
+    mean_value: Callable[[], Tensor]  # (n, H, Dh) what uniform attention would give
+
+
+def first_tokens(family: Family, index: int, states: Tensor, chunk: Chunk) -> FirstTokens:
+    """Attention of every text's first token, without projecting the other tokens.
+
+    A query of one token meets keys that are linear in the states, so the key matrix goes to the
+    query's side, and the value matrix behind the weighted mean: (H·D) products per token each
+    instead of (D·D). Rotated keys and sliding windows take the plain way.
+    """
+    rows = chunk.first_rows
+    first = states[rows]
+    if not family.keys_are_linear or family.window(index) is not None:
+        projected = family.project(index, states, chunk.positions)
+        context = attend(family, index, projected, chunk.groups)[rows]
+        return FirstTokens(
+            first, context, lambda: uniform_values(family, index, projected[2], chunk)[rows]
+        )
+    key, _ = _head_weights(family, index, "key")  # (H, Dh, D)
+    value, value_bias = _head_weights(family, index, "value")
+    inputs = family.attention_input(index, states)
+    query = family.project(index, first, chunk.positions[rows])[0]  # (n, H, Dh)
+    # The key's bias adds the same to all scores of a query: softmax doesn't see it.
+    probes = torch.bmm(query.transpose(0, 1) * family.scaling, key).transpose(0, 1)  # (n, H, D)
+    mixed = _weighted_means(inputs, probes, chunk)  # (n, H, D)
+
+    def projected_value(means: Tensor) -> Tensor:  # (n, H, D) → (n, H, Dh)
+        return torch.bmm(means.transpose(0, 1), value.mT).transpose(0, 1) + value_bias
+
+    n_heads = query.shape[1]
+    return FirstTokens(
+        first,
+        projected_value(mixed),
+        lambda: projected_value(text_means(inputs, chunk)[:, None].expand(-1, n_heads, -1)),
+    )
+
+
+def first_tokens_forward(family: Family, index: int, states: Tensor, chunk: Chunk) -> Tensor:
+    """A layer's output for the first token of every text only: (T, D) → (n, D)."""
+    first = first_tokens(family, index, states, chunk)
+    attended = family.attention_output(index, first.states, first.context.flatten(-2))
+    return family.feed_forward(index, attended)
+
+
+def uniform_values(family: Family, index: int, value: Tensor, chunk: Chunk) -> Tensor:
+    """What uniform attention gives each token: the mean value of the keys it sees (T, H, Dh)."""
+    means = torch.empty_like(value)
+    for group in chunk.groups:
+        own = by_text(value, group)  # (n, H, L, Dh)
+        mask = window_mask(family, index, group.length, value.device)
+        if mask is None:
+            by_text(means, group).copy_(own.mean(2, keepdim=True))
+        else:
+            weights = mask.to(value.dtype)
+            by_text(means, group).copy_((weights / weights.sum(1, keepdim=True)) @ own)
+    return means
+
+
+def _weighted_means(inputs: Tensor, probes: Tensor, chunk: Chunk) -> Tensor:
+    """Per text and head, the inputs' mean under softmax(probe · input): (n, H, D)."""
+    means, before = [], 0
+    for group in chunk.groups:
+        own = inputs[group.rows].view(group.n_texts, group.length, -1)  # (n, L, D)
+        scores = probes[before : before + group.n_texts] @ own.mT  # (n, H, L)
+        means.append(scores.softmax(-1) @ own)
+        before += group.n_texts
+    return torch.cat(means)
+
+
+def _head_weights(family: Family, index: int, part: str) -> tuple[Tensor, Tensor | float]:
+    """A projection by head: weight (H, Dh, D), bias (H, Dh) or 0."""
+    n_heads, layer = family.shape.n_heads, family.layers[index]
+    weight = family.part(part).weight(layer)
+    bias = family.part(part).bias(layer)
+    by_head = weight.view(n_heads, -1, weight.shape[1])
+    return by_head, 0.0 if bias is None else bias.view(n_heads, -1)

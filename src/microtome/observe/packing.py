@@ -1,0 +1,129 @@
+"""Exact-length packing: texts side by side in one row of tokens, so that no padding is computed.
+
+Everything but attention works on single tokens, so a chunk is (T, D) whatever its texts' lengths.
+Attention runs per group of texts of one length: a plain batch (n, H, L, Dh) without a mask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from microtome.observe.texts import IntArray, Texts
+
+TOKENS_IN_FLIGHT = 800
+"""Enough for the matrix products to run at full speed, few enough for states to stay in cache."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """``n_texts`` texts of ``length`` tokens, from row ``start`` of their chunk on."""
+
+    start: int
+    n_texts: int
+    length: int
+
+    @property
+    def rows(self) -> slice:
+        """Its rows of the chunk."""
+        return slice(self.start, self.start + self.n_texts * self.length)
+
+    def repeated(self, times: int) -> Group:
+        """The group when every text is there ``times`` times."""
+        return Group(self.start * times, self.n_texts * times, self.length)
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Texts computed together. Rows are tokens, ordered by group, then text, then position."""
+
+    ids: Tensor  # (T,)
+    positions: Tensor  # (T,) 0-based within the text
+    segments: Tensor  # (T,)
+    groups: tuple[Group, ...]
+    texts: IntArray  # (n,) which text of the input each one is
+    tokens: IntArray  # (T,) which token of the input each row is
+
+    @property
+    def n_tokens(self) -> int:
+        """T."""
+        return sum(group.n_texts * group.length for group in self.groups)
+
+    @property
+    def first_rows(self) -> Tensor:
+        """The row of every text's first token (n,)."""
+        rows = [torch.arange(group.n_texts) * group.length + group.start for group in self.groups]
+        return torch.cat(rows).to(self.ids.device)
+
+    def texts_of(self, group: Group) -> IntArray:
+        """The texts in one of its groups."""
+        before = sum(other.n_texts for other in self.groups if other.start < group.start)
+        return self.texts[before : before + group.n_texts]
+
+    def repeated(self, times: int) -> Chunk:
+        """The chunk with every group there ``times`` times: group → variant → text → position."""
+        if times == 1:
+            return self
+        rows = torch.cat(
+            [torch.arange(g.rows.start, g.rows.stop).repeat(times) for g in self.groups]
+        )
+        texts = [np.tile(self.texts_of(group), times) for group in self.groups]
+        on_device = rows.to(self.ids.device)
+        return replace(
+            self,
+            ids=self.ids[on_device],
+            positions=self.positions[on_device],
+            segments=self.segments[on_device],
+            groups=tuple(group.repeated(times) for group in self.groups),
+            texts=np.concatenate(texts),
+            tokens=self.tokens[rows.numpy()],
+        )
+
+
+def packed(
+    texts: Texts, *, tokens_in_flight: int, device: torch.device | str = "cpu"
+) -> Iterator[Chunk]:
+    """All texts in chunks of at most ``tokens_in_flight`` tokens (or one longer text).
+
+    Longest first: the peak of memory comes at once, not at the end of an hour.
+    """
+    lengths = texts.lengths
+    order = np.argsort(-lengths, kind="stable")
+    start = 0
+    while start < len(order):
+        taken = np.cumsum(lengths[order[start : start + tokens_in_flight]])
+        n_texts = max(1, int(np.searchsorted(taken, tokens_in_flight, side="right")))
+        yield _chunk(texts, order[start : start + n_texts], torch.device(device))
+        start += n_texts
+
+
+def _chunk(texts: Texts, chosen: IntArray, device: torch.device) -> Chunk:
+    lengths = texts.lengths[chosen]
+    ends = np.cumsum(lengths)
+    positions = np.arange(ends[-1]) - np.repeat(ends - lengths, lengths)
+    tokens = np.repeat(texts.offsets[chosen], lengths) + positions
+    segments = np.zeros_like(tokens) if texts.segments is None else texts.segments[tokens]
+    return Chunk(
+        ids=torch.from_numpy(np.asarray(texts.ids[tokens], dtype=np.int64)).to(device),
+        positions=torch.from_numpy(positions).to(device),
+        segments=torch.from_numpy(np.asarray(segments, dtype=np.int64)).to(device),
+        groups=_groups(lengths),
+        texts=chosen,
+        tokens=tokens,
+    )
+
+
+def _groups(lengths: IntArray) -> tuple[Group, ...]:
+    """Stretches of equal length in a sorted list of lengths."""
+    breaks = np.flatnonzero(np.diff(lengths)) + 1
+    firsts = np.concatenate([[0], breaks])
+    counts = np.diff(np.concatenate([firsts, [len(lengths)]]))
+    starts = (np.cumsum(lengths) - lengths)[firsts]
+    return tuple(
+        Group(int(start), int(n), int(lengths[first]))
+        for start, n, first in zip(starts, counts, firsts, strict=True)
+    )
