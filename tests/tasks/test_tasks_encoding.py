@@ -20,6 +20,7 @@ from microtome.tasks import (
     encode,
     open_data,
 )
+from microtome.tasks.cache import stored
 from tiny import WORDS, tiny_tokenizer
 
 
@@ -224,3 +225,16 @@ def test_a_limit_that_is_no_size_is_refused(monkeypatch, text):
     monkeypatch.setenv("MICROTOME_CACHE_LIMIT", text)
     with pytest.raises(RequestError, match="a size was wanted"):
         encode(toy(singles()), tiny_tokenizer())
+
+
+def test_a_writer_that_comes_second_gives_the_same_and_leaves_one_entry():
+    def fast(writer):
+        writer.append("values", np.arange(5))
+
+    def slow(writer):
+        stored("key", {"values": np.int32}, fast)  # as another process would, meanwhile
+        writer.append("values", np.arange(5))
+
+    found = stored("key", {"values": np.int32}, slow)
+    assert found.arrays["values"].tolist() == [0, 1, 2, 3, 4]
+    assert [path.name for path in cache_folder().iterdir()] == ["key"]

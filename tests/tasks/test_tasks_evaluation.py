@@ -204,9 +204,7 @@ def test_outputs_that_cannot_be_scored_are_refused(tmp_path):
     with pytest.raises(RequestError, match="head has 2 outputs"):
         evaluate_logits(data, np.zeros((2, 2)))
     (tmp_path / "test.tsv").write_text("index\tsentence\n0\tfine\n")
-    with pytest.raises(
-        DataError, match=r"sst2 test has no labels .* splits with labels: train, dev"
-    ):
+    with pytest.raises(DataError, match=r"sst2 test has no labels .* try train or dev"):
         evaluate_logits(open_data("sst2", tmp_path, "test"), np.zeros((1, 2)))
 
 

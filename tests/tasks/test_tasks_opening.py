@@ -206,6 +206,10 @@ def test_booleans_and_numbers_of_json_lines_are_labels(tmp_path):
         ({"task": "sst2", "data": "a.csv", "split": "dev"}, "--split dev given with the file"),
         ({"task": "sst2", "data": "."}, r"holds no sst2 dev \(dev.tsv wanted\)"),
         ({"task": "sst2", "text_column": "x"}, "columns given without a file"),
+        ({"task": "sst2", "data": ".", "label_column": "x"}, "columns given without a file"),
+        ({"task": "sst2", "data": ".", "labels": ("a", "b")}, "labels given for sst2"),
+        ({"task": "sst2", "data": ".", "revision": "x"}, "a revision given with --data"),
+        ({"data": "blank.jsonl"}, "blank.jsonl has no rows"),
         ({"data": "a.csv"}, "has no column 'text'; its columns are 'a', 'b'"),
         ({"data": "a.csv", "text_column": "a", "label_column": "y"}, "has no column 'y'"),
         ({"task": "squad2", "data": "a.csv"}, "squad2 reads SQuAD's .json"),
@@ -226,6 +230,7 @@ def test_a_wrong_request_is_one_clear_line(tmp_path, monkeypatch, request_, said
     monkeypatch.chdir(tmp_path)
     write(Path("a.csv"), lines("a,b", "x,1"))
     write(Path("a.json"), "{}")
+    write(Path("blank.jsonl"), "\n")
     write(Path("same.csv"), lines("text,label", "x,x", "y,x"))
     write(Path("hole.csv"), lines("text,label", "x,x", "y,"))
     write(Path("free.csv"), lines("text,label", *(f"x,word {i}" for i in range(24))))

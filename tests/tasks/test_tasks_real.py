@@ -1,9 +1,7 @@
-"""Real files: every complete split has its published rows; SQuAD's known score; memory."""
+"""Real files: every complete split has its published rows; SQuAD's known score."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -101,38 +99,3 @@ def test_truncation_is_counted_on_real_pairs(shared_data, real_tokenizer):
     whole = real_tokenizer([row.text for row in rows], [row.pair for row in rows])["input_ids"]
     assert found.n_truncated == sum(len(ids) > 64 for ids in whole)
     assert found.lengths.tolist() == [min(len(ids), 64) for ids in whole]
-
-
-GROWTH = """
-import resource, sys
-from microtome.tasks import open_data
-from pathlib import Path
-path = Path(sys.argv[1])
-def rows(n):
-    with path.open("w") as file:
-        file.write("text\\tlabel\\n")
-        for i in range(n):
-            file.write(f"{i} " + "word " * 200 + f"\\t{i % 2}\\n")
-def read():
-    data = open_data(data=path)
-    n = sum(len(row.text) for row in data.rows())
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-rows(2_000)
-first = read()
-rows(40_000)
-print(path.stat().st_size // 1024, read() - first)
-"""
-
-
-def test_texts_do_not_stay_in_memory(tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-c", GROWTH, str(tmp_path / "a.tsv")],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    file_kb, grown = map(int, done.stdout.split())
-    if sys.platform == "darwin":
-        grown //= 1024  # bytes there
-    assert file_kb > 38_000
-    assert grown < file_kb / 4

@@ -89,6 +89,22 @@ def test_a_csv_gives_back_what_the_standard_writer_wrote(tmp_path, rows, end):
 
 
 @fuzz
+@given(content=st.text(st.sampled_from('ab,"\n'), max_size=30))
+@example(content='"a,1\nb,"\n')
+@example(content='a,"b\n",""\n')
+def test_any_csv_is_read_as_the_strict_standard_reader_does_or_refused(tmp_path, content):
+    path = write(tmp_path / "a.csv", "text,label\n" + content)
+    try:
+        found = [list(values) for _, values in records(path, "csv", ("text", "label"))]
+    except DataError:
+        return  # refusals have their own tests
+    wanted = list(csv.reader(io.StringIO(content, newline=""), strict=True))
+    while wanted and not wanted[-1]:
+        wanted.pop()
+    assert found == wanted
+
+
+@fuzz
 @given(rows=st.lists(st.tuples(fields, fields), min_size=1, max_size=6), ascii=st.booleans())
 def test_json_lines_give_back_what_was_written(tmp_path, rows, ascii):
     lines = [json.dumps({"text": t, "label": y}, ensure_ascii=ascii) for t, y in rows]

@@ -17,7 +17,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from hashlib import blake2b
+from hashlib import blake2b, file_digest
 from pathlib import Path
 from typing import IO, Any, TypeAlias
 
@@ -129,8 +129,7 @@ def stored(key: str, dtypes: Mapping[str, DTypeLike], write: Write, *, keep: boo
         with contextlib.suppress(OSError):
             os.utime(entry / _ENTRY)  # used now: the last to be removed
         return found
-    _make(entry, dtypes, write)
-    made = _load(entry)
+    made = _make(entry, dtypes, write)
     # On disk only as long as it fits; what is mapped stays readable.
     _trim(cache_folder(), cache_limit())
     return made
@@ -140,16 +139,19 @@ class _NotWholeError(Exception):
     """An entry that isn't there, or isn't what was written."""
 
 
-def _make(entry: Path, dtypes: Mapping[str, DTypeLike], write: Write) -> None:
+def _make(entry: Path, dtypes: Mapping[str, DTypeLike], write: Write) -> Stored:
     temporary: Path | None = None
     try:
         entry.parent.mkdir(parents=True, exist_ok=True)
         shutil.rmtree(entry, ignore_errors=True)
         temporary = Path(tempfile.mkdtemp(prefix=_TEMPORARY, dir=entry.parent))
         _write(temporary, dtypes, write)
+        # Mapped before it gets its name: nobody else can remove it under our hands.
+        made = _load(temporary)
         with contextlib.suppress(FileExistsError):
             # Another process may have been faster; its entry is as good.
             _rename(temporary, entry)
+        return made
     except OSError as error:
         raise StorageError(
             f"the cache {entry.parent} can't be written ({error.strerror})",
@@ -188,6 +190,11 @@ def _load(entry: Path, *, mapped: bool = True) -> Stored:
 
 
 def _array(path: Path, dtype: np.dtype[Any], n: int, digest: str, mapped: bool) -> NDArray[Any]:
+    # Read, not mapped, for its hash: mapped pages would count as memory in use.
+    with path.open("rb") as file:
+        found = file_digest(file, lambda: blake2b(digest_size=16)).hexdigest()
+    if found != digest or path.stat().st_size != n * dtype.itemsize:
+        raise ValueError(f"{path} isn't what was written")
     values: NDArray[Any]
     if n == 0:
         values = np.empty(0, dtype)
@@ -195,8 +202,6 @@ def _array(path: Path, dtype: np.dtype[Any], n: int, digest: str, mapped: bool) 
         values = np.memmap(path, dtype, mode="r")
     else:
         values = np.fromfile(path, dtype)
-    if values.shape != (n,) or blake2b(values.data, digest_size=16).hexdigest() != digest:
-        raise ValueError(f"{path} isn't what was written")
     return values
 
 

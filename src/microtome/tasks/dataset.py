@@ -57,10 +57,13 @@ class Dataset:
 
     @property
     def content_hash(self) -> str:
-        """Of texts, labels and their order; the place they come from plays no part."""
+        """Of texts, labels, clusters and order; the place they come from plays no part."""
         digest = hashlib.sha256(f"{self.task.kind} {self.labels} {self.labelled}".encode())
         digest.update(np.ascontiguousarray(self.digests).tobytes())
         digest.update(np.ascontiguousarray(self.targets, dtype=np.float64).tobytes())
+        digest.update(str(self.n_unlabelled).encode())
+        if self.clusters is not None:
+            digest.update(np.unique(self.clusters, return_inverse=True)[1].tobytes())
         return digest.hexdigest()
 
     @property
@@ -112,7 +115,7 @@ class Dataset:
                 f"{len(self)} rows are too few to hold some out", "give dev rows: --dev-data FILE"
             )
         return (
-            replace(self.select(train), split="train"),
+            replace(self.select(train), split="train", n_unlabelled=0),
             replace(self.select(dev), split="dev", n_unlabelled=0),
         )
 

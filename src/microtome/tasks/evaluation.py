@@ -14,6 +14,7 @@ from microtome.tasks.answers import score_answer
 from microtome.tasks.dataset import Dataset
 from microtome.tasks.labels import label_map
 from microtome.tasks.scores import Scores, as_json, score, score_means, with_unlabelled
+from microtome.tasks.sources import FILE_SPLIT
 from microtome.tasks.spans import SpanChoice, best_spans
 from microtome.tasks.task import Answer
 from microtome.tasks.windows import Windows
@@ -189,6 +190,7 @@ def _measurable(dataset: Dataset) -> str:
     task = dataset.task
     if task.primary is None or not dataset.labelled:
         splits = [split.name for split in task.splits if split.labelled]
-        hint = f"splits with labels: {', '.join(splits)}" if splits else "name a label column"
+        is_file = dataset.split == FILE_SPLIT
+        hint = "name its column: --label-column" if is_file else f"try {' or '.join(splits)}"
         raise DataError(f"{task.name} {dataset.split} has no labels to score against", hint)
     return task.primary

@@ -32,7 +32,8 @@ def hub_source(task: Task, split_name: str, *, revision: str | None = None) -> S
     title = "title" if task.cluster_by == "given" and "title" in table.column_names else None
 
     def read(_: list[int]) -> Iterator[Located]:
-        rows = rows_of(task, place, _records(table, names), columns, with_id=with_id)
+        records = _records(table, names)
+        rows = rows_of(task, place, records, columns, with_id=with_id, unit="row")
         return rows if title is None else _with_cluster(rows, table, title)
 
     return Source(task, split.name, read, split.labelled, published=split)

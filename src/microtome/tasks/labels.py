@@ -43,10 +43,13 @@ def _check_size(task: Task, num_labels: int) -> None:
         return
     labels = f": {', '.join(task.labels)}" if task.labels else ""
     plural = "" if num_labels == 1 else "s"
+    is_own = not task.splits
     raise RequestError(
         f"the model's head has {num_labels} output{plural},"
         f" {task.name} needs {n_wanted} ({task.kind}{labels})",
-        "fine-tune on this task first, or name the task that the model was trained for",
+        "name all labels of the model in its order: --labels"
+        if is_own
+        else "fine-tune on this task first, or name the task that the model was trained for",
     )
 
 

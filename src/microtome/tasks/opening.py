@@ -90,6 +90,7 @@ def _dev_source(request: Request, task: Task, path: Path) -> Source:
 def _source(request: Request, split: str | None) -> Source:
     task = find_task(request.task) if isinstance(request.task, str) else request.task
     path = request.path
+    _check_options(request, task, path)
     if path is None:
         return _named_source(task, split or DEFAULT_SPLIT, request)
     if not path.exists():
@@ -107,11 +108,20 @@ def _source(request: Request, split: str | None) -> Source:
     return file_source(task, path, _asked_columns(task, path, request))
 
 
+def _check_options(request: Request, task: Task | None, path: Path | None) -> None:
+    """An option that would change nothing is refused."""
+    columns = (request.text_column, request.pair_column, request.label_column)
+    if any(columns) and (path is None or path.is_dir()):
+        raise RequestError("columns given without a file", "they go with --data FILE")
+    if (request.labels or request.kind) and task is not None:
+        raise RequestError(f"labels given for {task.name}", f"its labels are {task.labels or '-'}")
+    if request.revision and path is not None:
+        raise RequestError("a revision given with --data", "it goes with the hub")
+
+
 def _named_source(task: Task | None, split: str, request: Request) -> Source:
     if task is None:
         raise RequestError("no task and no data given", "name one: --task or --data")
-    if request.text_column or request.pair_column or request.label_column:
-        raise RequestError("columns given without a file", "they go with --data FILE")
     if task.embedded:
         return embedded_source(task, split)
     return hub_source(task, split, revision=request.revision)

@@ -24,7 +24,13 @@ class UnreadableError(Exception):
 
 
 def rows_of(
-    task: Task, path: Path, records: Iterator[Record], columns: Columns, *, with_id: bool
+    task: Task,
+    path: Path,
+    records: Iterator[Record],
+    columns: Columns,
+    *,
+    with_id: bool,
+    unit: str = "line",
 ) -> Iterator[Located]:
     """Rows from records that hold text, pair, label and id, as far as ``columns`` names them."""
     read_label = label_reader(task)
@@ -35,8 +41,8 @@ def rows_of(
             pair = None if columns.pair is None else checked_text(columns.pair, values[1])
             label = None if columns.label is None else read_label(values[n_texts])
         except UnreadableError as reason:
-            raise DataError(f"{path.name}, line {number}: {reason}") from reason
-        id = str(values[-1]) if with_id else None
+            raise DataError(f"{path.name}, {unit} {number}: {reason}") from reason
+        id = str(values[-1]) if with_id and values[-1] is not None else None
         yield Located(number, Row(text, pair, label, id))
 
 

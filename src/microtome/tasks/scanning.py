@@ -41,6 +41,7 @@ class _Kept:
     numbers: array[int] = field(default_factory=lambda: array("q"))
     clusters: tuple[array[int], ...] = ()
     ids: array[int] = field(default_factory=lambda: array("Q"))
+    with_id: array[int] = field(default_factory=lambda: array("q"))  # which rows have one
 
 
 def scan(source: Source) -> Scan:
@@ -62,6 +63,7 @@ def scan(source: Source) -> Scan:
             keys.append(_key(key_of(row)))
         if row.id is not None:
             kept.ids.append(_key(row.id))
+            kept.with_id.append(len(kept.positions) - 1)
         n_empty += not row.text or row.pair == ""
         n_misplaced += task.kind == "span" and _misplaced(row)
     _check(source, kept)
@@ -122,7 +124,8 @@ def _cluster_keys(task: Task) -> tuple[Callable[[Row], str], ...]:
         return row.pair or ""
 
     def given(row: Row) -> str:
-        return row.cluster or ""
+        # Questions on one passage belong together even where nobody names the article.
+        return row.cluster or row.pair or row.text
 
     return {
         None: (),
@@ -159,11 +162,11 @@ def _check(source: Source, kept: _Kept) -> None:
     order = np.argsort(ids, kind="stable")
     twice = np.flatnonzero(ids[order][1:] == ids[order][:-1])
     if len(twice):
-        first, second = order[twice[0]], order[twice[0] + 1]
-        row = _row_at(source, kept.positions[int(second)])
+        first, second = (kept.with_id[order[at]] for at in (twice[0], twice[0] + 1))
+        row = _row_at(source, kept.positions[second])
         raise DataError(
-            f"{place}: id {row.id!r} stands on lines {kept.numbers[int(first)]}"
-            f" and {kept.numbers[int(second)]}",
+            f"{place}: id {row.id!r} stands on lines {kept.numbers[first]}"
+            f" and {kept.numbers[second]}",
             "ids must differ",
         )
 

@@ -104,7 +104,8 @@ def _table(task: Task, path: Path, file: NativeFile, *, split: str = FILE_SPLIT)
             header=columns.header,
             broken=broken if file.skip_broken else None,
         )
-        return rows_of(task, path, records, columns, with_id=with_id)
+        unit = "row" if file.format == "parquet" else "line"
+        return rows_of(task, path, records, columns, with_id=with_id, unit=unit)
 
     return Source(task, split, read, labelled, path)
 

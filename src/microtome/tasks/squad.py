@@ -53,7 +53,7 @@ def _article_rows(task: Task, article: _Article, number: count[int]) -> Iterator
                 pair=context,
                 label=label,
                 id=str(question["id"]),
-                cluster=article.get("title", ""),
+                cluster=str(article.get("title", "")),
             )
             yield Located(next(number), row)
 

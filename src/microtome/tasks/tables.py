@@ -62,7 +62,9 @@ def column_names(
         return _parquet_columns(path)
     if format == "jsonl":
         first = next(_json_objects(path), None)
-        return tuple(first[1]) if first else ()
+        if first is None:
+            raise DataError(f"{path.name} has no rows")
+        return tuple(first[1])
     rows = _field_rows(path, format)
     try:
         first_row = next(rows)[1]
