@@ -63,6 +63,16 @@ def test_a_large_model_is_saved_in_shards_that_load_again(tmp_path):
     assert torch.equal(output(models.load(out)), output(model))
 
 
+def test_a_saved_folder_is_as_readable_as_any_other(tmp_path):
+    base = save_tiny(tmp_path / "base", with_tokenizer=True)
+    out = models.save(models.load(base), tmp_path / "out")
+    (tmp_path / "file").write_text("")
+    (tmp_path / "folder").mkdir()
+    assert out.stat().st_mode == (tmp_path / "folder").stat().st_mode
+    modes = {path.stat().st_mode for path in out.iterdir()}
+    assert modes == {(tmp_path / "file").stat().st_mode}
+
+
 def test_the_head_mask_hook_is_no_part_of_a_checkpoint(tmp_path):
     model = models.load(save_tiny(tmp_path / "base"))
     plain = type(model).from_pretrained(models.save(model, tmp_path / "out"))

@@ -61,8 +61,9 @@ def save(
             certificate=certificate,
             cost=cost(model),
         )
-        (folder / "README.md").write_text(card, encoding="utf-8")
-        history = json.dumps(_history(provenance, certificate), indent=2, ensure_ascii=False)
+        # A folder's name may hold bytes that are no text.
+        (folder / "README.md").write_text(card, encoding="utf-8", errors="replace")
+        history = json.dumps(_history(provenance, certificate), indent=2)
         (folder / HISTORY).write_text(history + "\n", encoding="utf-8")
     return target
 
@@ -106,7 +107,7 @@ def _all_or_nothing(target: Path) -> Iterator[Path]:
         folder = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
         try:
             yield folder
-            folder.chmod(0o777 & ~_umask())  # mkdtemp's folders are private
+            _open_up(folder)
             folder.rename(target)  # an empty folder of that name gives way
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
@@ -127,6 +128,14 @@ def _all_or_nothing(target: Path) -> Iterator[Path]:
 def _missing_parents(target: Path) -> list[Path]:
     """The folders above that aren't there yet, the highest first."""
     return [parent for parent in reversed(target.absolute().parents) if not parent.exists()]
+
+
+def _open_up(folder: Path) -> None:
+    """The usual permissions: mkdtemp makes private folders, safetensors private files."""
+    mask = _umask()
+    for file in folder.iterdir():
+        file.chmod(0o666 & ~mask)
+    folder.chmod(0o777 & ~mask)
 
 
 def _umask() -> int:
