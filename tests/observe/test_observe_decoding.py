@@ -1,0 +1,364 @@
+"""Decoding equals ``argmax`` over the head's full logits, token by token, at every depth."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from microtome.errors import RequestError
+from microtome.families import adapt
+from microtome.observe import (
+    TOKEN_CLASSES,
+    Readout,
+    Texts,
+    Vocabulary,
+    decode,
+    decode_document,
+    decoded_ids,
+    depth_rows,
+    fitted_head,
+    readout_of,
+    token_classes,
+    vocabulary_of,
+)
+from microtome.observe.scanning import VocabularyScan, best_tokens
+from observe.naive import on_real, padded, random_texts
+from tiny import FAMILY_TYPES, VOCABULARY, tiny_model, tiny_tokenizer
+
+LENGTHS = (9, 5, 14, 5, 3, 9)
+PLAIN = Vocabulary.of([f"t{i}" for i in range(VOCABULARY)], special_ids=[0, 1, 2, 3, 4])
+
+
+def own_head(model, kind, hidden):
+    """The MLM head of each family, called as transformers calls it."""
+    if kind == "bert":
+        return model.cls(hidden)
+    if kind in ("roberta", "xlm-roberta", "camembert"):
+        return model.lm_head(hidden)
+    if kind == "electra":
+        return model.generator_lm_head(model.generator_predictions(hidden))
+    if kind == "distilbert":
+        inner = model.vocab_layer_norm(model.activation(model.vocab_transform(hidden)))
+        return model.vocab_projector(inner)
+    if kind == "albert":
+        return model.predictions(hidden)
+    return model.decoder(model.head(hidden))
+
+
+@torch.no_grad()
+def full_logits(model, kind, batch):
+    """Logits (B, L, V) at every depth, and the model's own at the end."""
+    out = model(**batch, output_hidden_states=True)
+    hidden = list(out.hidden_states)
+    if kind == "modernbert":  # transformers norms the last one only
+        hidden[:-1] = [model.model.final_norm(state) for state in hidden[:-1]]
+    return [own_head(model, kind, state) for state in hidden], out.logits
+
+
+@torch.no_grad()
+def faithful_model(kind, texts, seed=0, depth=1):
+    """A model whose decoder knows the tokens at one depth: many come back there, fewer elsewhere.
+
+    Each token's row is the mean of its own features at ``depth``, so the nearest mean wins.
+    """
+    model = tiny_model(kind, "mlm", seed=seed)
+    family = adapt(model)
+    batch = padded(texts, kind)
+    hidden = model(**batch, output_hidden_states=True).hidden_states[depth]
+    features = on_real(family.mlm_features(family.final_norm(hidden)), batch)
+    decoder = family.mlm_decoder()
+    weight = decoder.weight.clone()
+    ids = torch.from_numpy(texts.ids)
+    for token in ids.unique():
+        weight[token] = features[ids == token].mean(0)
+    decoder.weight = nn.Parameter(weight)
+    decoder.bias = nn.Parameter(-(weight**2).sum(1) / 2)
+    return model
+
+
+@pytest.mark.parametrize("early_exit", [True, False])
+@pytest.mark.parametrize("kind", FAMILY_TYPES)
+def test_counts_equal_argmax_over_full_logits_at_every_depth(kind, early_exit):
+    texts = random_texts(LENGTHS, segments=kind in ("bert", "electra", "albert"))
+    model = faithful_model(kind, texts)
+    batch = padded(texts, kind)
+    by_depth, last = full_logits(model, kind, batch)
+    torch.testing.assert_close(by_depth[-1], last, rtol=1e-4, atol=1e-4)
+    ours = decode(model, texts, PLAIN, special=True, tokens_in_flight=20, early_exit=early_exit)
+    assert ours.readout == "mlm"
+    for depth, logits in enumerate(by_depth):
+        right = logits.argmax(-1) == batch["input_ids"]
+        for index, row in enumerate(right):
+            assert ours.right[depth, index].sum() == row[: LENGTHS[index]].sum()
+    shares = ours.accuracy()
+    assert shares.max() > 0.2, "nothing comes back: the test model is too loud"
+    assert shares.min() < 0.95
+
+
+@pytest.mark.parametrize("kind", FAMILY_TYPES)
+def test_decoded_tokens_are_those_of_the_models_own_head(kind):
+    texts = random_texts((11,))
+    model = faithful_model(kind, texts)
+    by_depth, last = full_logits(model, kind, padded(texts, kind))
+    ours = decoded_ids(model, texts.ids.tolist())
+    assert ours == [logits[0].argmax(-1).tolist() for logits in by_depth]
+    assert ours[-1] == last[0].argmax(-1).tolist()
+
+
+@pytest.mark.parametrize("kind", ["bert", "albert", "electra", "modernbert"])
+def test_tied_is_the_nearest_word_embedding_by_dot_product(kind):
+    model = tiny_model(kind, "none")
+    words = model.get_input_embeddings().weight
+    texts = random_texts(LENGTHS)
+    batch = padded(texts, kind)
+    with torch.no_grad():
+        hidden = model(**batch, output_hidden_states=True).hidden_states
+    # ModernBERT's inner states are compared after its final norm, as any of its heads reads them.
+    normed = [model.final_norm(h) for h in hidden[:-1]] if kind == "modernbert" else hidden[:-1]
+    up = {
+        "albert": lambda: model.encoder.embedding_hidden_mapping_in.weight,
+        "electra": lambda: model.embeddings_project.weight,
+    }.get(kind, lambda: torch.eye(words.shape[1]))()
+    ours = decode(model, texts, PLAIN, special=True)
+    assert ours.readout == "tied"
+    for depth, state in enumerate([*normed, hidden[-1]]):
+        right = (state @ up @ words.T).argmax(-1) == batch["input_ids"]
+        assert ours.right[depth].sum() == on_real(right, batch).sum()
+
+
+def test_a_graft_reads_one_models_states_with_anothers_head():
+    donor, tuned = tiny_model("bert", "mlm"), tiny_model("bert", "classification", seed=3)
+    texts = random_texts(LENGTHS)
+    batch = padded(texts)
+    with torch.no_grad():
+        hidden = tuned.bert(**batch, output_hidden_states=True).hidden_states
+    ours = decode(tuned, texts, PLAIN, graft=donor, special=True)
+    assert ours.readout == "graft"
+    for depth, state in enumerate(hidden):
+        right = donor.cls(state).argmax(-1) == batch["input_ids"]
+        assert ours.right[depth].sum() == on_real(right, batch).sum()
+
+
+def test_grafts_that_do_not_fit_are_refused():
+    family = adapt(tiny_model("bert", "classification"))
+    with pytest.raises(RequestError, match="width 16"):
+        readout_of(family, graft=tiny_model("bert", "mlm", hidden_size=16))
+    with pytest.raises(RequestError, match="vocabulary 50"):
+        readout_of(family, graft=tiny_model("bert", "mlm", vocab_size=50))
+    with pytest.raises(RequestError, match="an MLM wanted"):
+        readout_of(family, graft=tiny_model("bert", "none"))
+    with pytest.raises(RequestError, match="classification head"):
+        readout_of(family, "mlm")
+    with pytest.raises(RequestError, match="auto, mlm, tied"):
+        readout_of(family, "lens")
+
+
+def test_a_fitted_head_is_a_readout_of_its_own():
+    model = tiny_model("bert", "mlm")
+    decoder = model.cls.predictions.decoder
+    made = fitted_head(adapt(model), model.cls.predictions.transform, decoder)
+    texts = random_texts(LENGTHS)
+    ours = decode(model, texts, PLAIN, readout=made)
+    assert ours.readout == "fit"
+    np.testing.assert_array_equal(ours.right, decode(model, texts, PLAIN).right)
+
+
+# --- the scan ---------------------------------------------------------------
+
+
+def readout_with(weight, bias=None):
+    return Readout("test", lambda states: states, weight, bias)
+
+
+@pytest.mark.parametrize("early_exit", [True, False])
+@pytest.mark.parametrize("chunk", [1, 3, 7, 100])
+def test_ties_are_decided_as_argmax_decides_them(chunk, early_exit):
+    """Scores of small whole numbers: nearly every row has its best score several times."""
+    generator = torch.Generator().manual_seed(chunk)
+    weight = torch.randint(-1, 2, (40, 3), generator=generator).float()
+    bias = torch.randint(0, 2, (40,), generator=generator).float()
+    features = torch.randint(-1, 2, (300, 3), generator=generator).float()
+    ids = torch.randint(0, 40, (300,), generator=generator).sort().values
+    logits = features @ weight.T + bias
+    best = logits.argmax(-1)
+    top = logits.amax(-1, keepdim=True)
+    assert ((logits == top).sum(-1) > 1).float().mean() > 0.5  # ties are common here
+    ids[::3] = best[::3]  # enough right ones
+    ids = ids.sort().values
+    readout = readout_with(weight, bias)
+    scan = VocabularyScan(readout, chunk=chunk, early_exit=early_exit)
+    for _ in range(2):  # the second time in the order that the first one taught it
+        torch.testing.assert_close(scan.right(features, ids), best == ids)
+    torch.testing.assert_close(best_tokens(readout, features, chunk=chunk), best)
+
+
+def test_leaving_early_changes_no_answer():
+    generator = torch.Generator().manual_seed(0)
+    weight = torch.randn(500, 16, generator=generator)
+    ids = torch.randint(0, 500, (400,), generator=generator).sort().values
+    features = weight[ids] + 1.2 * torch.randn(400, 16, generator=generator)
+    scan = VocabularyScan(readout_with(weight), chunk=50)
+    wanted = (features @ weight.T).argmax(-1) == ids
+    assert 0.1 < wanted.float().mean() < 0.9
+    torch.testing.assert_close(scan.right(features, ids), wanted)
+
+
+def test_rows_without_any_hope_stop_the_scan():
+    weight = torch.cat([torch.full((1, 4), 10.0), torch.zeros(999, 4)])
+    scan = VocabularyScan(readout_with(weight), chunk=100)
+    right = scan.right(torch.ones(8, 4), torch.full((8,), 500))
+    assert not right.any()
+    assert scan.n_beaten == [8] + [0] * 9
+
+
+# --- what is counted ---------------------------------------------------------------
+
+
+def tiny_texts(tokenizer, *sentences):
+    given = tokenizer(list(sentences), return_special_tokens_mask=True)
+    return Texts.of(given["input_ids"], special=given["special_tokens_mask"])
+
+
+def test_token_classes_are_first_inner_punctuation_continuation_special():
+    tokenizer = tiny_tokenizer()
+    texts = tiny_texts(tokenizer, "birds see, the cat !", "", "€ dog.")
+    tokens = tokenizer.convert_ids_to_tokens(texts.ids.tolist())
+    named = [TOKEN_CLASSES[c] for c in token_classes(texts, vocabulary_of(tokenizer))]
+    # fmt: off
+    assert list(zip(tokens, named, strict=True)) == [
+        ("[CLS]", "special"), ("bird", "first"), ("##s", "continuation"), ("[UNK]", "special"),
+        (",", "punctuation"), ("the", "inner"), ("cat", "inner"), ("[UNK]", "special"),
+        ("[SEP]", "special"),
+        ("[CLS]", "special"), ("[SEP]", "special"),
+        ("[CLS]", "special"), ("[UNK]", "special"), ("dog", "inner"), (".", "punctuation"),
+        ("[SEP]", "special"),
+    ]
+    # fmt: on
+
+
+def test_pieces_that_start_a_word_are_marked_in_other_tokenizers():
+    vocabulary = Vocabulary.of(["<s>", "▁the", "▁", "ing", ".", "▁cat"], special_ids=[0])
+    assert vocabulary.continuation.tolist() == [True, False, False, True, True, False]
+    assert vocabulary.punctuation.tolist() == [False, False, False, False, True, False]
+    plain = Vocabulary.of(["[CLS]", "C", "=", "("], special_ids=[0])
+    assert not plain.continuation.any()
+
+
+def test_special_and_unknown_tokens_are_left_out_and_counted():
+    tokenizer = tiny_tokenizer()
+    model = tiny_model("bert", "mlm")
+    texts = tiny_texts(tokenizer, "the € cat", "", "dog")
+    ours = decode(model, texts, vocabulary_of(tokenizer))
+    assert ours.n_tokens == 3  # the, cat, dog
+    assert ours.n_left_out == 7  # three [CLS], three [SEP], one [UNK]
+    assert ours.total[:, TOKEN_CLASSES.index("first")].tolist() == [1, 0, 1]
+    everything = decode(model, texts, vocabulary_of(tokenizer), special=True)
+    assert (everything.n_tokens, everything.n_left_out) == (10, 0)
+    for name in TOKEN_CLASSES[1:]:
+        place = TOKEN_CLASSES.index(name)
+        np.testing.assert_array_equal(everything.right[..., place], ours.right[..., place])
+
+
+def test_unknown_scripts_only_leave_nothing_and_say_so():
+    tokenizer = tiny_tokenizer()
+    ours = decode(tiny_model("bert", "mlm"), tiny_texts(tokenizer, "Ω Ж"), vocabulary_of(tokenizer))
+    assert ours.n_tokens == 0
+    with pytest.raises(RequestError, match="no token left"):
+        ours.interval(0)
+
+
+def test_ids_beyond_the_vocabulary_are_refused():
+    with pytest.raises(RequestError, match="token id 500"):
+        decode(tiny_model("bert", "mlm"), Texts.of([[1, 500, 2]]), PLAIN)
+
+
+def test_longer_texts_than_the_table_are_cut_and_counted():
+    ours = decode(tiny_model("bert", "mlm"), random_texts((80, 6)), PLAIN)
+    assert ours.n_truncated == 1
+    assert ours.total.sum(1).tolist() == [62, 4]
+
+
+# --- what comes out ---------------------------------------------------------------
+
+
+def test_rows_hold_shares_with_an_interval_by_text_and_the_control():
+    texts = random_texts((9,) * 40)
+    model = faithful_model("bert", texts)
+    control = tiny_model("bert", "mlm", seed=5)
+    ours, theirs = decode(model, texts, PLAIN), decode(control, texts, PLAIN)
+    rows = depth_rows(ours, theirs)
+    assert [row["depth"] for row in rows] == [0, 1, 2, 3]
+    for row in rows:
+        depth = row["depth"]
+        by_hand = ours.right[depth].sum() / ours.total.sum()
+        assert row["accuracy"] == pytest.approx(by_hand)
+        assert row["low"] <= row["accuracy"] <= row["high"]
+        assert row["control"] == pytest.approx(theirs.right[depth].sum() / ours.total.sum())
+    assert any(row["low"] < row["high"] for row in rows)
+
+
+def test_an_interval_over_clusters_is_wider_than_over_texts_that_are_alike():
+    """Ten copies of each of six texts: ten times the rows, no more to know."""
+    six = [random_texts((12,), seed=s).ids.tolist() for s in range(6)]
+    model = faithful_model("bert", Texts.of(six), seed=2)
+    ours = decode(model, Texts.of(six * 10), PLAIN)
+    by_text = ours.interval(2)
+    by_cluster = ours.interval(2, clusters=np.arange(60) % 6)
+    assert by_cluster.high - by_cluster.low > 1.5 * (by_text.high - by_text.low)
+
+
+def test_the_document_has_the_shape_that_scripts_rely_on():
+    tokenizer = tiny_tokenizer()
+    vocabulary = vocabulary_of(tokenizer)
+    model = tiny_model("bert", "mlm")
+    texts = tiny_texts(tokenizer, "the cats")
+    ids = texts.ids.tolist()
+    made = decode_document(
+        "tiny",
+        decode(model, texts, vocabulary),
+        vocabulary=vocabulary,
+        text=(ids, decoded_ids(model, ids)),
+    )
+    made = json.loads(json.dumps(made, allow_nan=False))
+    assert set(made) == {
+        "schema_version", "model", "readout", "examples", "tokens", "depths", "input",
+    }  # fmt: skip
+    assert (made["schema_version"], made["examples"], made["tokens"]) == (1, 1, 3)
+    assert made["input"] == ["[CLS]", "the", "cat", "##s", "[SEP]"]
+    assert len(made["depths"]) == 4
+    for row in made["depths"]:
+        assert set(row) == {
+            "depth", "accuracy", "first_token_accuracy", "low", "high", "control",
+            "decoded", "text",
+        }  # fmt: skip
+        assert row["control"] is None
+        assert len(row["decoded"]) == 5
+        assert row["text"].replace(" ", "") == "".join(row["decoded"]).replace("##", "")
+
+
+def test_decoding_leaves_the_model_as_it_was():
+    model = tiny_model("bert", "mlm")
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    decode(model, random_texts(LENGTHS), PLAIN)
+    assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
+
+
+def test_a_forgotten_final_norm_is_seen(monkeypatch):
+    """The mutant: ModernBERT's inner states read without the norm that its head expects."""
+    texts = random_texts(LENGTHS)
+    model = faithful_model("modernbert", texts)
+    right = decode(model, texts, PLAIN).right
+    monkeypatch.setattr(type(adapt(model)), "final_norm", lambda self, states: states)
+    assert (decode(model, texts, PLAIN).right != right).any()
+
+
+def test_a_fitted_transform_reads_normed_states():
+    model = tiny_model("modernbert", "none")
+    family = adapt(model)
+    made = fitted_head(family, nn.Identity(), nn.Linear(32, VOCABULARY))
+    states = torch.randn(3, 32)
+    torch.testing.assert_close(made.features(states), model.final_norm(states))
