@@ -1,8 +1,8 @@
 """Pre-train a small masked-LM encoder from plain text, on a CPU, in hours.
 
 A vocabulary is made from the text, the text becomes one stream of tokens, and a shallow model is
-trained on short rows, stacked (3 → 6 → 12 layers) and trained on, at last on long rows. Everything a
-step does depends on its number and the seed, so a run that was killed goes on to the same weights.
+trained on short rows, stacked (3 → 6 → 12 layers) and trained on, at last on long rows. What a step
+does depends on its number and the seed: a run that was killed goes on to the same weights.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FAMILIES = ("bert", "albert")
 
 @dataclass(frozen=True, kw_only=True)
 class PretrainRequest:
-    """What is asked for. `hours` becomes a number of steps once, by measuring; `stages` states them.
+    """What is asked for. `hours` becomes steps once, by measuring; `stages` states them outright.
 
     `out` gets the finished model; `out` + `.pretraining` holds vocabulary, tokens, plan, log and
     checkpoint, and is where a second call goes on.
@@ -138,7 +138,7 @@ def parse_shape(text: str) -> tuple[int, int]:
 def pretrain(
     request: PretrainRequest, *, progress: Callable[[Progress], None] = lambda _: None
 ) -> PretrainResult:
-    """Pre-train as asked, going on from a checkpoint where there is one; write the model to `out`."""
+    """Pre-train as asked, from the last checkpoint where there is one; write the model to `out`."""
     from microtome.training.pretraining.run import carry_out
 
     return carry_out(request, progress)

@@ -1,1 +1,1 @@
-"""The parts of pre-training: text, rows, schedule, step, optimiser, checkpoint, evaluation, card."""
+"""The parts of pre-training; `run` puts them together."""

@@ -24,7 +24,7 @@ def new_model(
     family: str, *, layers: int, width: int, heads: int, embedding: int, vocabulary: int,
     positions: int, seed: int,
 ) -> PreTrainedModel:  # fmt: skip
-    """A masked-LM with fresh weights and without dropout: it sees no text often enough to need it."""
+    """A masked-LM with fresh weights, without dropout: no text is seen often enough to need it."""
     from transformers import AlbertConfig, AlbertForMaskedLM, BertConfig, BertForMaskedLM
 
     sizes: dict[str, Any] = {
@@ -69,7 +69,8 @@ def trained_parameters(model: PreTrainedModel) -> dict[str, nn.Parameter]:
 
 def token_ids(tokenizer: Tokenizer) -> Tokens:
     """The ids that rows and masks need."""
-    ids = {token: tokenizer.token_to_id(token) for token in SPECIAL_TOKENS}
+    # They come first in the vocabulary, in this order: that is how it was trained.
+    ids = {token: place for place, token in enumerate(SPECIAL_TOKENS)}
     stops = [tokenizer.token_to_id(stop) for stop in FULL_STOPS]
     return Tokens(
         cls=ids["[CLS]"],

@@ -17,7 +17,7 @@ tags:
 # {name}
 
 A small {family} encoder with its masked-LM head: {layers} {counted}, width {width}, {heads} heads,
-{vocabulary:,} word pieces{case}, {positions} positions. Pre-trained from scratch by `microtome pretrain`.
+{vocabulary:,} word pieces{case}, {positions} positions. Made from scratch by `microtome pretrain`.
 
 ## Held-out text
 Masked top-1 accuracy on {n:,} masked tokens of text never trained on (15 % of the tokens, rows of
@@ -41,10 +41,11 @@ The text isn't part of this folder.
 ## Recipe
 {stages}
 
-{tokens:,} tokens in {hours:.1f} hours of training. Dynamic masking, 80 % [MASK], 10 % random, 10 % shown. A quarter of the rows
-has a second segment. Muon (rate {matrix_rate:g}) for the matrices of the layers, AdamW (rate
-{other_rate:g}) for the rest; {warm_up} steps of warm-up, linear decay over the last {decay}. Deeper models are begun by
-stacking the shallower one on itself. No dropout. Seed {seed}.
+{tokens:,} tokens in {hours:.1f} hours of training. Fresh masks in every step: 80 % [MASK], 10 %
+random, 10 % shown; a quarter of the rows has a second segment. Muon (rate {matrix_rate:g}) for the
+matrices of the layers, AdamW (rate {other_rate:g}) for the rest; {warm_up} steps of warm-up, linear
+decay over the last {decay}. Deeper models begin as the shallower one stacked on itself. Stages with
+candidates compare the true token with that many others instead of all. No dropout. Seed {seed}.
 
 | step | layers | tokens | training loss | held-out accuracy |
 |---|---|---|---|---|
@@ -109,12 +110,13 @@ def _depths(depths: Sequence[Mapping[str, Any]]) -> str:
 
 def _stages(stages: Sequence[Mapping[str, Any]]) -> str:
     rows = [
-        f"| {s['layers']} | {s['n_rows']} × {s['length']} | {s['masked']:.0%} | {s['steps']:,} |"
-        f" {s['steps'] * s['n_rows'] * s['length']:,} |"
+        f"| {s['layers']} | {s['n_rows']} × {s['length']} | {s['masked']:.0%} "
+        f"| {s['candidates'] or 'all'} | {s['steps']:,} "
+        f"| {s['steps'] * s['n_rows'] * s['length']:,} |"
         for s in stages
     ]
-    head = ["| layers | rows × length | masked | steps | tokens |", "|---|---|---|---|---|"]
-    return "\n".join([*head, *rows])
+    names = "| layers | rows × length | masked | candidates | steps | tokens |"
+    return "\n".join([names, "|---|---|---|---|---|---|", *rows])
 
 
 def _file(file: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""What a model in training knows: masked accuracy and the decoding curve, on text never trained on."""
+"""What a model knows of text it never saw: masked accuracy, and the decoding curve."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def decoding_curve(model: PreTrainedModel, rows: Array, *, tokens: Tokens) -> tu
 
 def _decoded(family: Family, states: Tensor) -> Tensor:
     decoder, features = family.mlm_decoder(), family.mlm_features(family.final_norm(states))
-    return torch.cat([decoder(chunk).argmax(1) for chunk in features.split(512)])
+    return torch.cat([decoder(chunk).argmax(1) for chunk in torch.split(features, 512)])
 
 
 def random_blocks(model: PreTrainedModel) -> PreTrainedModel:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
-import os
 import shutil
 import tempfile
 from dataclasses import asdict
@@ -40,7 +39,7 @@ CURVE_ROWS = 256
 def finish(
     request: PretrainRequest, prepared: Prepared, plan: Plan, training: Training
 ) -> PretrainResult:
-    """Measure the model as it will be stored (float16), and write it to `out`, whole or not at all."""
+    """Measure the model as it will be stored (float16); write it to `out`, whole or not at all."""
     stored = copy.deepcopy(training.model).eval().half()
     measured = copy.deepcopy(stored).float()
     result = measure(request, prepared, training, measured)
@@ -49,7 +48,7 @@ def finish(
         write_folder(folder, request, prepared, plan, stored, result)
         if request.out.exists():
             request.out.rmdir()  # empty: checked before training
-        os.replace(folder, request.out)
+        folder.replace(request.out)
     return result
 
 

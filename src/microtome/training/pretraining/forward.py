@@ -12,16 +12,16 @@ from torch import Tensor
 from torch.nn import functional
 
 from microtome.families.seam import Family
-from microtome.training.pretraining.loss import vocabulary_loss
+from microtome.training.pretraining.loss import Candidates, vocabulary_loss
 from microtome.training.pretraining.rows import Batch
 
 
-def masked_loss(family: Family, batch: Batch) -> Tensor:
+def masked_loss(family: Family, batch: Batch, candidates: Candidates | None = None) -> Tensor:
     """Mean cross-entropy at the positions that the batch asks for."""
     decoder = family.mlm_decoder()
     labels = torch.from_numpy(batch.labels).reshape(-1)
     features = masked_features(family, batch).reshape(len(labels), -1)
-    return vocabulary_loss(features, decoder.weight, decoder.bias, labels)
+    return vocabulary_loss(features, decoder.weight, decoder.bias, labels, candidates)
 
 
 def masked_features(family: Family, batch: Batch) -> Tensor:
@@ -54,12 +54,12 @@ def embedded(family: Family, batch: Batch) -> Tensor:
 def layer(
     family: Family, index: int, states: Tensor, asking: Tensor, positions: Tensor | None = None
 ) -> Tensor:
-    """One layer: `asking` (B, K, D) attends to `states` (B, L, D), all of equal length, no padding."""
+    """One layer: `asking` (B, K, D) attends to `states` (B, L, D), no padding."""
     everywhere = torch.arange(states.shape[1]).expand(states.shape[:2])
     query, key, value = family.project(index, states, everywhere)
     if positions is not None:
         query, _, _ = family.project(index, asking, positions)
-    heads_first = [part.transpose(1, 2) for part in (query, key, value)]  # (B, H, ·, Dh)
-    context = functional.scaled_dot_product_attention(*heads_first, scale=family.scaling)
+    query, key, value = query.transpose(1, 2), key.transpose(1, 2), value.transpose(1, 2)
+    context = functional.scaled_dot_product_attention(query, key, value, scale=family.scaling)
     joined = context.transpose(1, 2).reshape(*asking.shape[:2], -1)
     return family.feed_forward(index, family.attention_output(index, asking, joined))

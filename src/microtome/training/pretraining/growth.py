@@ -1,4 +1,4 @@
-"""Deepen a model in the middle of training: progressive stacking (Gong et al. 2019), by our edits."""
+"""Deepen a model in training: progressive stacking (Gong et al. 2019), by our own edits."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def grown(model: PreTrainedModel, target: int) -> PreTrainedModel:
 def grown_state(
     state: Mapping[str, Tensor], before: PreTrainedModel, after: PreTrainedModel
 ) -> dict[str, Tensor]:
-    """An optimiser's state for the grown model: a copied layer starts with its original's moments."""
+    """An optimiser's state for the grown model: a copied layer has its original's moments."""
     old, new = adapt(before), adapt(after)
     if new.shape.n_layers == old.shape.n_layers or old.depth_rules.shared:
         return dict(state)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -42,7 +43,8 @@ class Optimizer:
         self.others = {n: p for n, p in self.parameters.items() if n not in matrices}
         decayed = [p for p in self.others.values() if p.dim() > 1]
         plain = [p for p in self.others.values() if p.dim() <= 1]
-        groups = [{"params": decayed}, {"params": plain, "weight_decay": 0.0}]
+        groups: list[dict[str, Any]] = [{"params": decayed}]
+        groups.append({"params": plain, "weight_decay": 0.0})
         self.adamw = torch.optim.AdamW(
             [group for group in groups if group["params"]],
             lr=rates.others,
@@ -53,7 +55,7 @@ class Optimizer:
 
     @torch.no_grad()
     def step(self, factor: float) -> float:
-        """Clip, apply both optimisers at `factor` of their peak rates; returns the gradient's norm."""
+        """Clip, then one step at `factor` of the peak rates; returns the gradient's norm."""
         norm = nn.utils.clip_grad_norm_(self.parameters.values(), self.rates.clip)
         for group in self.adamw.param_groups:
             group["lr"] = self.rates.others * factor
@@ -110,7 +112,7 @@ class Optimizer:
 def orthogonalized(matrices: Tensor) -> Tensor:
     """The nearest matrices with singular values about 1, by Newton–Schulz; (n, rows, columns)."""
     a, b, c = QUINTIC
-    x = matrices / (matrices.norm(dim=(1, 2), keepdim=True) + 1e-7)
+    x: Tensor = matrices / (matrices.norm(dim=(1, 2), keepdim=True) + 1e-7)
     tall = x.shape[1] > x.shape[2]
     if tall:
         x = x.transpose(1, 2)

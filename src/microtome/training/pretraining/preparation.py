@@ -33,8 +33,13 @@ class Prepared:
     training: Array
     extended: Array  # training and extra text; the same as `training` where there is none
     heldout: Array
-    common: int  # the commonest token of the training text
+    by_frequency: Array  # token ids, the commonest of the training text first
     facts: dict[str, Any]
+
+    @property
+    def common(self) -> int:
+        """The commonest token of the training text."""
+        return int(self.by_frequency[0])
 
     def heldout_rows(self, *, length: int, n: int) -> Array:
         """The first `n` held-out rows."""
@@ -60,7 +65,7 @@ def prepare(request: PretrainRequest) -> Prepared:
         training=training,
         extended=training if extra is None else np.concatenate([training, extra]),
         heldout=np.load(folder / "heldout.npy", mmap_mode="r"),
-        common=facts["commonest_token"],
+        by_frequency=np.argsort(-_counts(training, tokenizer), kind="stable"),
         facts=facts,
     )
 
@@ -79,7 +84,7 @@ def _make(request: PretrainRequest, folder: Path) -> None:
     for name, stream in streams.items():
         if len(stream) < request.length:
             raise RequestError(
-                f"the {name} text has {len(stream)} tokens, at least a row of {request.length} wanted",
+                f"the {name} text has {len(stream)} tokens, a row of {request.length} wanted",
                 "give more text, or shorter rows",
             )
         np.save(folder / f"{name}.npy", stream)
@@ -90,7 +95,6 @@ def text_facts(
     request: PretrainRequest, tokenizer: Tokenizer, corpus: text.Corpus, streams: dict[str, Array]
 ) -> dict[str, Any]:
     """What the card says about the text, and what a later call is checked against."""
-    counts = np.bincount(streams["training"], minlength=tokenizer.get_vocab_size())
     return {
         "files": [asdict(file) for file in corpus.files],
         "asked": _asked(request),
@@ -99,7 +103,6 @@ def text_facts(
         "n_heldout_documents": len(corpus.heldout),
         "n_training_tokens": len(streams["training"]),
         "n_heldout_tokens": len(streams["heldout"]),
-        "commonest_token": int(counts.argmax()),
         "vocabulary_sha256": hashlib.sha256(tokenizer.to_str().encode()).hexdigest(),
         **{f"{name}_sha256": _sha256(stream) for name, stream in streams.items()},
     }
@@ -131,6 +134,10 @@ def _extra_tokens(request: PretrainRequest, tokenizer: Tokenizer, folder: Path) 
         stream = text.token_stream(tokenizer, documents)
         np.save(file, np.concatenate([separator.astype(stream.dtype), stream]))
     return np.asarray(np.load(file))
+
+
+def _counts(stream: Array, tokenizer: Tokenizer) -> Array:
+    return np.bincount(stream, minlength=tokenizer.get_vocab_size())
 
 
 def _sha256(stream: Array) -> str:

@@ -18,7 +18,7 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class Tokens:
-    """Ids of the special tokens, and of what ends a sentence (None: rows are never split in two)."""
+    """Ids of the special tokens, and of what ends a sentence (None: no row is split in two)."""
 
     cls: int
     sep: int
@@ -62,7 +62,7 @@ def wrap(inner: Array, tokens: Tokens) -> Array:
 
 @dataclass(frozen=True)
 class RowOrder:
-    """Which rows a step sees: a fresh cut and a fresh order in every epoch, known from the step alone."""
+    """Which rows a step sees: a fresh cut and order in every epoch, known from the step alone."""
 
     stream: Array
     length: int

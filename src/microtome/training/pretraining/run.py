@@ -20,6 +20,7 @@ from microtome.training.pretraining.building import layer_matrices, new_model, t
 from microtome.training.pretraining.evaluation import decoding_curve, heldout_scores
 from microtome.training.pretraining.forward import masked_loss
 from microtome.training.pretraining.growth import grown, grown_state
+from microtome.training.pretraining.loss import Candidates, draw_candidates
 from microtome.training.pretraining.optimizer import Optimizer, Rates
 from microtome.training.pretraining.preparation import Prepared, prepare
 from microtome.training.pretraining.rows import Batch, RowOrder, make_batch
@@ -155,13 +156,20 @@ class Training:
         stage = self.plan.stages[self.plan.at(step)[0]]
         if stage.layers != self.family.shape.n_layers:
             self._grow(stage.layers)
-        loss = masked_loss(self.family, self.batch(step))
+        loss = masked_loss(self.family, self.batch(step), self._candidates(step, stage))
         loss.backward()  # type: ignore[no-untyped-call]
         value = float(loss.detach())
         if not np.isfinite(value):
             raise RunError(f"the loss became {value} at step {step}", "lower the learning rates")
         self.optimizer.step(self.plan.factor(step))
         return value
+
+    def _candidates(self, step: int, stage: Stage) -> Candidates | None:
+        ids = self.prepared.by_frequency
+        if not 0 < stage.candidates < len(ids):
+            return None
+        random = np.random.default_rng([self.request.seed, 3, step])
+        return draw_candidates(ids, stage.candidates, random)
 
     def batch(self, step: int) -> Batch:
         """The masked rows of a step; a function of the step and the seed."""

@@ -24,6 +24,7 @@ class Stage:
     masked: float  # the share of tokens that is asked for
     steps: int = 0
     extra: bool = False  # the extra text, too
+    candidates: int = 0  # tokens compared with the true one; 0: the whole vocabulary
 
     @property
     def tokens(self) -> int:

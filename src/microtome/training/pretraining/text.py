@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+UNKNOWN = SPECIAL_TOKENS[1]
 # Characters beyond the most frequent ones become [UNK]: a Wikipedia has thousands of them.
 ALPHABET = 400
 
@@ -107,7 +108,7 @@ def train_vocabulary(
     """A WordPiece vocabulary from evenly spread documents, at most about `n_characters` of them."""
     from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
-    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    tokenizer = Tokenizer(models.WordPiece(unk_token=UNKNOWN))
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=lowercase)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     tokenizer.decoder = decoders.WordPiece()
@@ -121,7 +122,14 @@ def train_vocabulary(
         show_progress=False,
     )
     tokenizer.train_from_iterator(sample, trainer)
+    tokenizer.model = models.WordPiece(_numbered(tokenizer.get_vocab()), unk_token=UNKNOWN)
     return tokenizer
+
+
+def _numbered(vocabulary: Iterable[str]) -> dict[str, int]:
+    """Special tokens first, then the others by name: the trainer numbers them by chance."""
+    others = sorted(token for token in vocabulary if token not in SPECIAL_TOKENS)
+    return {token: number for number, token in enumerate((*SPECIAL_TOKENS, *others))}
 
 
 def token_stream(tokenizer: Tokenizer, texts: Iterable[str]) -> NDArray[Any]:
