@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import errno
 import json
-import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -104,14 +103,13 @@ def _all_or_nothing(target: Path) -> Iterator[Path]:
         for parent in _missing_parents(target):
             parent.mkdir()
             made.append(parent)
-        folder = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
-        try:
+        with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as place:
+            folder = Path(place) / "model"  # made like any folder, while its place is private
+            folder.mkdir()
             yield folder
-            _open_up(folder)
+            for file in folder.iterdir():
+                file.chmod(folder.stat().st_mode & 0o666)  # safetensors makes private files
             folder.rename(target)  # an empty folder of that name gives way
-        except BaseException:
-            shutil.rmtree(folder, ignore_errors=True)
-            raise
     except BaseException as error:
         for parent in reversed(made):
             with suppress(OSError):  # somebody else uses it by now
@@ -128,18 +126,3 @@ def _all_or_nothing(target: Path) -> Iterator[Path]:
 def _missing_parents(target: Path) -> list[Path]:
     """The folders above that aren't there yet, the highest first."""
     return [parent for parent in reversed(target.absolute().parents) if not parent.exists()]
-
-
-def _open_up(folder: Path) -> None:
-    """The usual permissions: mkdtemp makes private folders, safetensors private files."""
-    mask = _umask()
-    for file in folder.iterdir():
-        file.chmod(0o666 & ~mask)
-    folder.chmod(0o777 & ~mask)
-
-
-def _umask() -> int:
-    # The only way to read it is to set it.
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
