@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -81,3 +83,17 @@ def test_every_public_name_can_be_had():
         assert getattr(microtome.tasks, name) is not None
     with pytest.raises(AttributeError):
         microtome.tasks.no_such_name  # noqa: B018
+
+
+def row_of(task):
+    """The task's line of the table in the documentation."""
+    sizes = {s.name: f"{s.n_rows:,}" + ("" if s.labelled else " °") for s in task.splits}
+    cells = [f"`{task.name}`", task.kind, *(sizes.get(s, "–") for s in ("train", "dev", "test"))]
+    cells += [task.primary, ", ".join(task.metrics[1:]), ", ".join(task.labels)]
+    return re.sub(" +", " ", f"| {' | '.join(cells)} |")
+
+
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
+def test_the_documentation_lists_the_task_as_it_is(task):
+    page = Path(__file__).parents[2] / "docs" / "tasks.md"
+    assert row_of(task) in page.read_text(encoding="utf-8")

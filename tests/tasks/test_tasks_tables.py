@@ -90,6 +90,7 @@ def test_a_csv_gives_back_what_the_standard_writer_wrote(tmp_path, rows, end):
 
 @fuzz
 @given(content=st.text(st.sampled_from('ab,"\n'), max_size=30))
+@example(content='""')
 @example(content='"a,1\nb,"\n')
 @example(content='a,"b\n",""\n')
 def test_any_csv_is_read_as_the_strict_standard_reader_does_or_refused(tmp_path, content):

@@ -24,11 +24,11 @@ class _Row:
 
 
 def csv_rows(path: Path, lines: Iterator[Line]) -> Iterator[tuple[int, list[str]]]:
-    """The rows, each with the number of its first line. A quoted field may hold line ends."""
+    """The rows, each with the number of its first line; an empty line is a row of no fields."""
     row: _Row | None = None
     for line in lines:
         if row is None and '"' not in line.text:
-            yield line.number, line.text.split(",")
+            yield line.number, line.text.split(",") if line.text else []
             continue
         row = row or _Row(line.number)
         _scan(path, row, line)

@@ -100,7 +100,9 @@ def _field_rows(path: Path, format: Format) -> Iterator[Fields]:
         return csv_rows(path, read_lines(path))
     if format == "tsv":
         # GLUE's tsv knows no quotes: a tab ends a field, a line end a row, and that is all.
-        return ((line.number, line.text.split("\t")) for line in read_lines(path))
+        return (
+            (line.number, line.text.split("\t") if line.text else []) for line in read_lines(path)
+        )
     raise DataError(f"{path.name} is read as a table, but its format is {format}")
 
 
@@ -119,12 +121,14 @@ def _field_records(
     broken: list[int] | None,
 ) -> Iterator[Record]:
     if header is None:
-        header = _checked_header(path, next(rows, (1, [""]))[1])
+        header = _checked_header(path, next(rows, (1, []))[1])
     places = [_place(path, header, column) for column in columns]
     n_fields = len(header)
     blank: int | None = None
     for number, fields in rows:
-        if fields == [""] and n_fields > 1 and broken is None:
+        if not fields and n_fields == 1:
+            yield Record(number, ("",) * len(places))
+        elif not fields and broken is None:
             # Perhaps the end of the file; a row after it says otherwise.
             blank = blank or number
         elif blank is not None:
