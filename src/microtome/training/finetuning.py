@@ -1,0 +1,297 @@
+"""Fine-tune a model, edited or not, on a task: from a name and rows to a checkpoint folder."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from microtome import surgery
+from microtome.edits import Edit, Edits, parse
+from microtome.errors import ModelError, StorageError
+from microtome.families import adapt
+from microtome.models import Source, fetched, load, load_tokenizer, provenance_of, resolve, save
+from microtome.models.folders import check_empty
+from microtome.models.provenance import HISTORY
+from microtome.statistics import Interval
+from microtome.surgery import Certificate, Check
+from microtome.tasks import Dataset, Evaluation
+from microtome.tasks.scores import as_json as score_json
+from microtome.training.checkpoints import Workplace, read_json, refuse_difference, write_json
+from microtome.training.examples import check_trainable, encode_dataset, evaluate, examples_of
+from microtome.training.heads import load_for_task
+from microtome.training.loop import Progress, train
+from microtome.training.processes import join_processes
+from microtome.training.recipe import Recipe, recipe_for
+from microtome.training.seeds import Seeds
+from microtome.training.state import Epoch
+
+RECORD = "finetuning.json"
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Finetuned:
+    """A fine-tuned model, how it came about, and its scores on dev.
+
+    ``evaluation`` and ``model`` are those of the kept epoch (``recipe.keep``).
+    """
+
+    name: str
+    task: str
+    edits: tuple[str, ...]
+    seed: int
+    out: Path | None
+    recipe: Recipe
+    evaluation: Evaluation
+    history: tuple[Epoch, ...]
+    kept_epoch: int
+    certificate: Certificate | None
+    micro_batch_size: int
+    threads: int
+    seconds: float  # of this call
+    model: PreTrainedModel
+
+    @property
+    def scores(self) -> dict[str, Interval]:
+        """By metric."""
+        return self.evaluation.scores
+
+    @property
+    def primary(self) -> str:
+        """The metric that decides."""
+        return self.evaluation.primary
+
+    def as_json(self) -> dict[str, object]:
+        """What ``finetune --json`` prints."""
+        return {
+            "model": self.name,
+            "task": self.task,
+            "edits": list(self.edits),
+            "seed": self.seed,
+            "out": None if self.out is None else str(self.out),
+            "scores": {name: score_json(interval) for name, interval in self.scores.items()},
+            "primary": self.primary,
+        }
+
+
+def finetune(
+    model: str | PathLike[str] | Source,
+    train_rows: Dataset,
+    dev_rows: Dataset,
+    *,
+    edits: Edit | Edits | str | None = None,
+    recipe: Recipe | None = None,
+    seed: int = 0,
+    seeds: Seeds | None = None,
+    fraction: float = 1.0,
+    out: str | PathLike[str] | None = None,
+    new_head: bool = False,
+    device: str | torch.device = "cpu",
+    progress: Progress | None = None,
+) -> Finetuned:
+    """Load ``model`` with a head for the task, apply ``edits``, train, score on dev, save.
+
+    ``recipe`` is the papers' for the task unless given (:func:`recipe_for`). ``fraction`` picks
+    training rows by ``seed``: nested for one seed, whatever ``seeds`` a trial brings. A fine-tuning
+    of the same request that was killed goes on; one that is complete is loaded, not trained again.
+    """
+    started = time.perf_counter()
+    check_trainable(train_rows, dev_rows)
+    source = fetched(model if isinstance(model, Source) else resolve(model))
+    seeds = seeds or Seeds.of(seed)
+    job = _Job(
+        source=source,
+        edits=_edits(edits),
+        recipe=recipe or recipe_for(train_rows.task, source.path),
+        seed=seed,
+        seeds=seeds,
+        rows=train_rows.fraction(fraction, seed=seed),
+        dev_rows=dev_rows,
+        tokenizer=_tokenizer(source),
+        base=load_for_task(
+            source, train_rows.task, seed=seeds.init, new_head=new_head, device=device
+        ),
+        out=None if out is None else Path(out).expanduser(),
+        started=started,
+    )
+    if job.out is not None and (job.out / RECORD).is_file():
+        return _reopened(job, job.out, device)
+    return _trained(job, progress)
+
+
+@dataclass(frozen=True, eq=False)
+class _Job:
+    """A request whose parts were found and fit together."""
+
+    source: Source
+    edits: Edits
+    recipe: Recipe
+    seed: int
+    seeds: Seeds
+    rows: Dataset
+    dev_rows: Dataset
+    tokenizer: PreTrainedTokenizerBase
+    base: PreTrainedModel
+    out: Path | None
+    started: float
+
+    @property
+    def request(self) -> dict[str, object]:
+        """What decides the weights, by content and not by place."""
+        origin = provenance_of(self.base)
+        assert origin is not None
+        return {
+            "model": origin.content_hash,
+            "head": "fresh" if origin.head_is_fresh else "own",
+            "edits": self.edits.text,
+            "task": self.rows.task.name,
+            "rows": self.rows.content_hash,
+            "dev_rows": self.dev_rows.content_hash,
+            "seeds": asdict(self.seeds),
+            **self.recipe.as_json(),
+        }
+
+    def result(
+        self,
+        model: PreTrainedModel,
+        history: Sequence[Epoch],
+        certificate: Certificate | None,
+        *,
+        kept_epoch: int,
+        micro_batch_size: int,
+        threads: int,
+    ) -> Finetuned:
+        """``model`` scored on dev, with its story."""
+        dev = encode_dataset(self.dev_rows, self.tokenizer, self.recipe, adapt(model))
+        return Finetuned(
+            name=self.source.name,
+            task=self.rows.task.name,
+            edits=tuple(edit.text for edit in self.edits),
+            seed=self.seed,
+            out=self.out,
+            recipe=self.recipe,
+            evaluation=evaluate(model, self.dev_rows, dev),
+            history=tuple(history),
+            kept_epoch=kept_epoch,
+            certificate=certificate,
+            micro_batch_size=micro_batch_size,
+            threads=threads,
+            seconds=time.perf_counter() - self.started,
+            model=model,
+        )
+
+
+def _trained(job: _Job, progress: Progress | None) -> Finetuned:
+    if job.out is not None:
+        check_empty(job.out)
+    processes = join_processes()
+    workplace = None if job.out is None else Workplace(job.out, job.request)
+    edited = surgery.apply(job.edits, job.base)
+    certificate = None
+    if len(job.edits):
+        certificate = surgery.certify_weights(job.edits, job.base, edited).require()
+    family = adapt(edited)
+    rows, dev = (
+        encode_dataset(dataset, job.tokenizer, job.recipe, family)
+        for dataset in (job.rows, job.dev_rows)
+    )
+    if workplace and processes.is_first:
+        workplace.prepare()
+
+    def score(model: PreTrainedModel) -> tuple[dict[str, float], float]:
+        found = evaluate(model, job.dev_rows, dev)
+        values = {name: interval.value for name, interval in found.scores.items()}
+        return values, values[found.primary]
+
+    training = train(
+        edited,
+        examples_of(job.rows, rows, family),
+        job.recipe,
+        seeds=job.seeds,
+        score=score,
+        workplace=workplace,
+        progress=progress,
+        processes=processes,
+    )
+    result = job.result(
+        edited,
+        training.history,
+        certificate,
+        kept_epoch=training.kept_epoch,
+        micro_batch_size=training.micro_batch_size,
+        threads=torch.get_num_threads(),
+    )
+    if workplace and processes.is_first:
+        _save(result, job.tokenizer, workplace)
+    processes.wait()
+    return result
+
+
+def _save(result: Finetuned, tokenizer: PreTrainedTokenizerBase, workplace: Workplace) -> None:
+    """The folder appears whole: weights, tokenizer, card, and the record of how it was made."""
+    assert result.out is not None
+    record = {
+        "schema_version": SCHEMA_VERSION,
+        "request": workplace.request,
+        "history": [asdict(epoch) for epoch in result.history],
+        "kept_epoch": result.kept_epoch,
+        "micro_batch_size": result.micro_batch_size,
+        "threads": result.threads,
+        "scores": {name: score_json(one) for name, one in result.scores.items()},
+        "primary": result.primary,
+    }
+
+    def add_record(folder: Path) -> Mapping[str, object] | None:
+        write_json(folder / RECORD, record)
+        return None if result.certificate is None else result.certificate.as_json()
+
+    result.model.config.microtome_task = result.task
+    save(result.model, result.out, tokenizer=tokenizer, prove=add_record)
+    workplace.remove()
+
+
+def _reopened(job: _Job, folder: Path, device: str | torch.device) -> Finetuned:
+    """A finished folder of the same request, scored again."""
+    record = read_json(folder / RECORD)
+    if record is None or not isinstance(record.get("request"), dict):
+        raise StorageError(f"{folder / RECORD} can't be used", "give another output folder")
+    refuse_difference(folder, record["request"], job.request)
+    return job.result(
+        load(str(folder), device=device),
+        [Epoch(**epoch) for epoch in record["history"]],
+        _stored_certificate(read_json(folder / HISTORY)),
+        kept_epoch=record["kept_epoch"],
+        micro_batch_size=record["micro_batch_size"],
+        threads=record["threads"],
+    )
+
+
+def _stored_certificate(history: Mapping[str, Any] | None) -> Certificate | None:
+    stored = (history or {}).get("certificate")
+    if not stored:
+        return None
+    checks = tuple(Check(**check) for check in stored["checks"])
+    return Certificate(checks, tuple(stored["warnings"]))
+
+
+def _edits(edits: Edit | Edits | str | None) -> Edits:
+    if edits is None:
+        return Edits()
+    return Edits(parse(edits) if isinstance(edits, str) else edits)
+
+
+def _tokenizer(source: Source) -> PreTrainedTokenizerBase:
+    tokenizer = load_tokenizer(source)
+    if tokenizer is None:
+        raise ModelError(
+            f"{source.name} has no tokenizer, and text must become tokens to train on",
+            "put the tokenizer's files into the checkpoint folder",
+        )
+    return tokenizer

@@ -1,0 +1,77 @@
+"""Fused AdamW, warm-up and linear decay; the optimiser's state as named tensors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor, nn
+
+from microtome.training.recipe import Recipe
+
+_MOMENTS = ("step", "exp_avg", "exp_avg_sq")
+
+
+def rate_factor(step: int, n_steps: int, warmup: float) -> float:
+    """The share of the peak rate at ``step`` (0-based), as in the papers' scripts.
+
+    From 0 at the first step up to 1 after the warm-up, then linearly down to 0 after the last.
+    """
+    n_warmup = math.ceil(n_steps * warmup)
+    if step < n_warmup:
+        return step / n_warmup
+    return max(0.0, (n_steps - step) / max(1, n_steps - n_warmup))
+
+
+class Optimizer:
+    """AdamW over a model's trainable parameters; biases and norms aren't decayed."""
+
+    def __init__(self, model: nn.Module, recipe: Recipe) -> None:
+        self.recipe = recipe
+        self.parameters = {n: p for n, p in model.named_parameters() if p.requires_grad}
+        values = list(self.parameters.values())
+        decayed = [value for value in values if value.dim() > 1]
+        plain = [value for value in values if value.dim() <= 1]
+        groups = [
+            {"params": decayed, "weight_decay": recipe.weight_decay},
+            {"params": plain, "weight_decay": 0.0},
+        ]
+        self.adamw = torch.optim.AdamW(
+            [group for group in groups if group["params"]], lr=recipe.learning_rate, fused=True
+        )
+
+    def step(self, factor: float) -> float:
+        """Clip and apply the gradients at ``factor`` of the peak rate; gives their norm.
+
+        Nothing is applied where the norm isn't a number.
+        """
+        norm = float(nn.utils.clip_grad_norm_(self.parameters.values(), self.recipe.clip))
+        if math.isfinite(norm):
+            for group in self.adamw.param_groups:
+                group["lr"] = self.recipe.learning_rate * factor
+            self.adamw.step()
+        self.clear()
+        return norm
+
+    def clear(self) -> None:
+        """Forget the gradients."""
+        self.adamw.zero_grad(set_to_none=True)
+
+    def state(self) -> dict[str, Tensor]:
+        """``NAME/exp_avg`` and so on for every parameter that was updated."""
+        return {
+            f"{name}/{moment}": self.adamw.state[value][moment]
+            for name, value in self.parameters.items()
+            if value in self.adamw.state
+            for moment in _MOMENTS
+        }
+
+    def load(self, state: Mapping[str, Tensor]) -> None:
+        """Take up a state that :meth:`state` gave."""
+        for name, value in self.parameters.items():
+            if f"{name}/step" in state:
+                self.adamw.state[value] = {
+                    moment: state[f"{name}/{moment}"].to(value.device).clone()
+                    for moment in _MOMENTS
+                }
