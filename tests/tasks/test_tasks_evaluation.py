@@ -75,6 +75,12 @@ def test_a_weight_counts_a_row_that_often(name):
     assert found == pytest.approx(wanted, abs=1e-9)
 
 
+def test_matthews_of_three_labels_is_the_references():
+    predicted, gold = np.random.default_rng(0).integers(0, 3, size=(2, 90))
+    wanted = sklearn.metrics.matthews_corrcoef(gold, predicted)
+    assert value("matthews", predicted, gold, find_task("snli")) == pytest.approx(wanted)
+
+
 def test_constant_answers_have_a_matthews_of_zero():
     assert value("matthews", np.zeros(9, int), np.arange(9) % 2, find_task("cola")) == 0
 
@@ -109,6 +115,7 @@ def test_clusters_widen_the_interval_of_accuracy():
     [
         (["entailment", "neutral", "contradiction"], (0, 1, 2), "matched by .* the same order"),
         (["CONTRADICTION", "Neutral", "Entailment"], (2, 1, 0), "matched by .* reordered"),
+        (["neutral", "contradiction", "entailment"], (2, 0, 1), "outputs \\(2, 0, 1\\)"),
         (["LABEL_0", "LABEL_1", "LABEL_2"], (0, 1, 2), "taken by index"),
         (["entailment", "neutral", "other"], (0, 1, 2), "taken by index .*other"),
         (["neutral", "neutral", "neutral"], (0, 1, 2), "taken by index"),
@@ -161,6 +168,9 @@ def test_logits_are_read_in_the_checkpoints_order(tmp_path):
     assert any("reordered" in note for note in found.notes)
     assert found.predictions.tolist() == [0, 1, 2, 1]
     assert evaluate_logits(data, logits).scores["accuracy"].value == 0.5
+    turned = {0: "neutral", 1: "contradiction", 2: "entailment"}
+    found = evaluate_logits(data, np.eye(3)[[2, 0, 1, 0]], turned)
+    assert found.predictions.tolist() == [0, 1, 2, 1]
 
 
 def test_rows_without_a_label_count_as_wrong_in_a_figure_of_their_own(tmp_path):

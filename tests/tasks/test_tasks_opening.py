@@ -219,7 +219,7 @@ def test_booleans_and_numbers_of_json_lines_are_labels(tmp_path):
         ({"data": "free.csv"}, "24 different values in 24 rows, labels were wanted"),
         ({"task": "sst2", "data": "same.csv"}, "line 2: label 'x' is none of negative, positive"),
         ({"task": "stsb", "data": "pairs.csv"}, "line 2: label 'high' isn't a number"),
-        ({"data": "ids.csv"}, "id '7' stands on lines 2 and 4"),
+        ({"data": "ids.csv"}, "id '7' stands at line 2 and 4"),
         ({"data": "header.csv"}, "header.csv has no rows"),
         ({"data": "null.jsonl"}, "line 1: 'text' holds None, a text was wanted"),
         ({"data": "half.jsonl"}, "line 1: 'text' holds half a character"),

@@ -36,7 +36,7 @@ def hub_source(task: Task, split_name: str, *, revision: str | None = None) -> S
         rows = rows_of(task, place, records, columns, with_id=with_id, unit="row")
         return rows if title is None else _with_cluster(rows, table, title)
 
-    return Source(task, split.name, read, split.labelled, published=split)
+    return Source(task, split.name, read, split.labelled, published=split, unit="row")
 
 
 def _load(task: Task, hub: Hub, split: Split, revision: str | None) -> Any:  # noqa: ANN401

@@ -165,7 +165,7 @@ def _check(source: Source, kept: _Kept) -> None:
         first, second = (kept.with_id[order[at]] for at in (twice[0], twice[0] + 1))
         row = _row_at(source, kept.positions[second])
         raise DataError(
-            f"{place}: id {row.id!r} stands on lines {kept.numbers[first]}"
+            f"{place}: id {row.id!r} stands at {source.unit} {kept.numbers[first]}"
             f" and {kept.numbers[second]}",
             "ids must differ",
         )

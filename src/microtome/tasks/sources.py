@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from microtome.errors import DataError, RequestError
@@ -32,6 +33,8 @@ class Source:
     path: Path | None = None
     published: Split | None = None
     notes: tuple[str, ...] = ()
+    unit: str = "line"
+    """What the numbers of its rows count."""
 
 
 def native_source(task: Task, folder: Path, split_name: str) -> Source:
@@ -80,7 +83,7 @@ def embedded_source(task: Task, split_name: str) -> Source:
     def read(_: list[int]) -> Iterator[Located]:
         return (Located(number, row) for number, row in enumerate(rows(split.name), start=1))
 
-    return Source(task, split.name, read, labelled=True, published=split)
+    return Source(task, split.name, read, labelled=True, published=split, unit="row")
 
 
 def _native_files(task: Task) -> tuple[NativeFile, ...]:
@@ -90,7 +93,9 @@ def _native_files(task: Task) -> tuple[NativeFile, ...]:
 def _table(task: Task, path: Path, file: NativeFile, *, split: str = FILE_SPLIT) -> Source:
     labelled = file.columns.label is not None
     if file.format == "squad":
-        return Source(task, split, lambda _: squad_rows(task, path), labelled, path)
+        read_questions = partial(_questions, task, path)
+        return Source(task, split, read_questions, labelled, path, unit="question")
+    unit = "row" if file.format == "parquet" else "line"
     columns = file.columns
     there = column_names(path, file.format, columns.header)
     with_id = columns.id in there
@@ -104,10 +109,13 @@ def _table(task: Task, path: Path, file: NativeFile, *, split: str = FILE_SPLIT)
             header=columns.header,
             broken=broken if file.skip_broken else None,
         )
-        unit = "row" if file.format == "parquet" else "line"
         return rows_of(task, path, records, columns, with_id=with_id, unit=unit)
 
-    return Source(task, split, read, labelled, path)
+    return Source(task, split, read, labelled, path, unit=unit)
+
+
+def _questions(task: Task, path: Path, _: list[int]) -> Iterator[Located]:
+    return squad_rows(task, path)
 
 
 def fitting_columns(
