@@ -16,10 +16,15 @@ if TYPE_CHECKING:
     import rich.progress
 
 _LINE_SECONDS = 5.0
+_BAR_SECONDS = 0.2
 
 
 class Display(Protocol):
     """Where progress is shown."""
+
+    @property
+    def every(self) -> float:
+        """Seconds between two calls of ``show``."""
 
     def show(self, n_done: int, n_failed: int, text: str, *, last: bool) -> None:
         """So many trials are done; ``text`` is about the latest."""
@@ -37,6 +42,7 @@ class Progress:
         self._display: Display | None = None
         self.n_done = self.n_failed = self.n_trials = 0
         self._text = ""
+        self._told = 0.0
 
     @contextlib.contextmanager
     def over(
@@ -49,11 +55,12 @@ class Progress:
         self.n_failed = sum(not one.ok for one in old)
         if self._shown:
             self._display = make_display(self.n_trials, self.n_done, self._stream or sys.stderr)
+            self._told = time.monotonic()
         try:
             yield self
         finally:
             if self._display:
-                self._tell(last=True)
+                self._tell(self._text, last=True)
                 self._display.close()
                 self._display = None
 
@@ -61,23 +68,29 @@ class Progress:
         """A trial has a record now."""
         self.n_done += 1
         self.n_failed += not record.ok
+        if not self._due() and self.n_done < self.n_trials:
+            return  # a text per trial would cost more than a short trial does
         if record.ok:
-            self._text = f"{record.name} {_scores(scores_of(record))}".rstrip()
+            self._text = f"{record.name} {_scores(scores_of(record))}"
         elif record.status != "blocked":
             self._text = f"{record.name} {record.status}: {record.error}"
-        self._tell()
+        self._tell(self._text)
 
     def report(self, name: str, text: str, scores: Mapping[str, float]) -> None:
         """A running trial says how far it is."""
-        self._text = " ".join(part for part in (name, text, _scores(scores)) if part)
-        self._tell()
+        self._tell(f"{name} {text} {_scores(scores)}")
 
-    def _tell(self, *, last: bool = False) -> None:
-        if self._display:
-            # A label or an error may hold anything; one line of plain text is shown.
-            printable = "".join(c if c.isprintable() else " " for c in self._text[:200])
-            text = " ".join(printable.split())[:100]
-            self._display.show(self.n_done, self.n_failed, text, last=last)
+    def _due(self) -> bool:
+        return self._display is not None and (time.monotonic() - self._told >= self._display.every)
+
+    def _tell(self, text: str, *, last: bool = False) -> None:
+        if self._display is None or not (last or self._due()):
+            return
+        self._told = time.monotonic()
+        # A label or an error may hold anything; one line of plain text is shown.
+        printable = "".join(c if c.isprintable() else " " for c in text[:200])
+        line = " ".join(printable.split())[:100]
+        self._display.show(self.n_done, self.n_failed, line, last=last)
 
 
 def _scores(scores: Mapping[str, float]) -> str:
@@ -102,19 +115,18 @@ class _Lines:
 
     def __init__(self, n_trials: int, n_done: int, stream: TextIO) -> None:
         self._n_trials, self._n_before, self._stream = n_trials, n_done, stream
-        self._started = self._printed = time.monotonic()
+        self._started = time.monotonic()
+        self.every = _LINE_SECONDS
         known = f", {n_done} of them done before" if n_done else ""
         print(f"microtome: {n_trials} trials{known}", file=stream, flush=True)
 
     def show(self, n_done: int, n_failed: int, text: str, *, last: bool) -> None:
-        now = time.monotonic()
-        if not last and (now - self._printed < _LINE_SECONDS or n_done >= self._n_trials):
-            return
-        self._printed = now
+        if n_done >= self._n_trials and not last:
+            return  # the last line says it
         parts = [f"microtome: {n_done}/{self._n_trials} trials"]
         if n_failed:
             parts.append(f"{n_failed} failed")
-        spent, n_new = now - self._started, n_done - self._n_before
+        spent, n_new = time.monotonic() - self._started, n_done - self._n_before
         if last:
             parts.append(f"{in_words(spent)} spent")
         elif n_new:
@@ -142,6 +154,7 @@ class _Bar:
             TimeRemainingColumn,
         )
 
+        self.every = _BAR_SECONDS
         self._escape = escape
         self._bar: rich.progress.Progress = Progress(
             TextColumn("trials"),

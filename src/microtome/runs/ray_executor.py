@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 import tempfile
 import time
 from collections import deque
@@ -97,11 +98,17 @@ class _Board:
         self._begun.pop(trial_hash, None)
 
 
-def _there(trial: Trial, board: Any, *parcels: _Parcel) -> tuple[Outcome, Files | None]:  # noqa: ANN401
+def _there(
+    trial: Trial,
+    path: list[str],
+    board: Any,  # noqa: ANN401 - an actor's handle
+    *parcels: _Parcel,
+) -> tuple[Outcome, Files | None]:
     """On the node: open the parcels, run the trial, send back what it left."""
     import ray
 
     board.begun.remote(trial.hash)
+    sys.path.extend(one for one in path if one not in sys.path)
 
     def reporter(text: str, scores: Mapping[str, float]) -> None:
         board.report.remote(Report(trial.hash, text, dict(scores)))
@@ -147,6 +154,7 @@ class RayExecutor:
         self._parcels: dict[str, Any] = {}
         self._late: set[str] = set()
         self._looked = 0.0
+        self._path = [str(Path(one).absolute()) for one in sys.path]
         self._seconds: dict[str, float] = {}
 
     def _connect(self, address: str | None) -> None:
@@ -200,7 +208,7 @@ class RayExecutor:
             task = self._waiting.popleft()
             sent = self._task.options(num_gpus=task.trial.gpus, num_cpus=task.trial.cpus)
             parcels = [self._parcel(need) for need in task.needs]
-            self._flying[sent.remote(task.trial, self._board, *parcels)] = task
+            self._flying[sent.remote(task.trial, self._path, self._board, *parcels)] = task
 
     def _parcel(self, need: Need) -> Any:  # noqa: ANN401 - an ObjectRef
         """A need in Ray's object store, put there once."""
@@ -223,7 +231,7 @@ class RayExecutor:
     def _lost(self, task: Task, error: Exception) -> Outcome:
         late = task.trial.hash in self._late
         seconds = self._seconds.get(task.trial.hash, 0.0)
-        text = f"stopped after {seconds:.1f} s, its limit is {task.trial.limit} s"
+        text = f"stopped after {seconds:.1f} s, its limit is {task.trial.limit:g} s"
         return Outcome(
             task.trial.hash,
             "timeout" if late else "failed",

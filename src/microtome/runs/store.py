@@ -160,8 +160,10 @@ class Store:
             return {}
         with os.scandir(folder) as entries:
             names = sorted(entry.name for entry in entries if entry.name.endswith(".json"))
-        paths = [folder / name for name in names if not name.startswith(atomic.TEMPORARY)]
-        return {path.stem: read_record(path) for path in paths}
+        whole = [name for name in names if not name.startswith(atomic.TEMPORARY)]
+        return {
+            name.removesuffix(".json"): read_record(f"{folder}{os.sep}{name}") for name in whole
+        }
 
     def save(self, finished: Iterable[Finished]) -> None:
         """Store a batch: checkpoints and arrays first, then the records that speak of them."""

@@ -17,6 +17,7 @@ from typing import Any
 from microtome.errors import RequestError
 
 HASH_LENGTH = 32  # hex digits: 128 bits
+_SCALARS = {str, int, float, bool, type(None)}
 _FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
 
@@ -28,13 +29,20 @@ def canonical_json(value: object) -> str:
     return _ENCODER.encode(value)
 
 
+def _is_flat(value: Mapping[str, Any]) -> bool:
+    """Whether a shallow copy is as good as one through JSON, and much cheaper."""
+    return isinstance(value, dict) and all(
+        type(key) is str and type(item) in _SCALARS for key, item in value.items()
+    )
+
+
 def _copied(value: Mapping[str, Any], what: str) -> tuple[dict[str, Any], str]:
     """A copy through JSON, so that tuples are lists and nobody else holds it; and the JSON."""
     if not value and isinstance(value, dict):
         return {}, "{}"
     try:
         text = canonical_json(value)
-        copy = json.loads(text)
+        copy = dict(value) if _is_flat(value) else json.loads(text)
     except (TypeError, ValueError) as error:
         raise RequestError(
             f"a trial's {what} must be JSON, got {value!r} ({error})",
