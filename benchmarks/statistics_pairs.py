@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache, partial
 
 import numpy as np
 
 from microtome import statistics as st
-from statistics_cells import BOOTSTRAP, Cell, Rng, clustered_rows
+from statistics_cells import BOOTSTRAP, Cell, Rng, clustered_rows, seed_of
 
 ACCURACY = 0.85  # of every baseline here
+Drawn = tuple[np.ndarray, np.ndarray, np.ndarray]  # gold, baseline, variant
 
 
 def flips(
@@ -23,6 +25,12 @@ def flips(
     return np.where(rng.random(base.shape) < chance, 1 - base, base)
 
 
+@cache
+def _tango(gained: int, lost: int, n: int) -> tuple[float, float]:
+    low, high = st.tango(gained, lost, n)
+    return float(low), float(high)
+
+
 def tango_cells() -> Iterator[Cell]:
     for n in (100, 277, 408, 1500):
         for changed in (0.02, 0.06, 0.15):
@@ -32,19 +40,17 @@ def tango_cells() -> Iterator[Cell]:
                     gained, lost = (changed + difference) / 2, (changed - difference) / 2
                     counts = rng.multinomial(n, (gained, lost, 1 - changed))
                     value = (counts[0] - counts[1]) / n
-                    low, high = st.tango(counts[0], counts[1], n)
-                    return st.Interval(value, float(low), float(high), n)
+                    return st.Interval(value, *_tango(int(counts[0]), int(counts[1]), n), n)
 
                 setting = f"n={n} changed={changed} difference={difference}"
                 yield Cell("accuracy difference (Tango)", setting, difference, draw)
 
 
 def _boot(a: st.Metric, b: st.Metric, rng: Rng, clusters: np.ndarray | None = None) -> st.Interval:
-    seed = int(rng.integers(2**31))
-    return st.paired_bootstrap(a, b, clusters=clusters, repeats=BOOTSTRAP, seed=seed)
+    return st.paired_bootstrap(a, b, clusters=clusters, repeats=BOOTSTRAP, seed=seed_of(rng))
 
 
-def answers(rng: Rng, n: int, changed: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def answers(rng: Rng, n: int, changed: float) -> Drawn:
     """Gold labels (68 % positive), a baseline that is 85 % right, a variant that moves ``changed``.
 
     The variant turns 3 of 4 changed answers wrong, so there is a difference to cover.
@@ -55,12 +61,16 @@ def answers(rng: Rng, n: int, changed: float) -> tuple[np.ndarray, np.ndarray, n
     return gold, np.where(right, gold, 1 - gold), np.where(right ^ flip, gold, 1 - gold)
 
 
+def _true_difference(metric: Callable[..., st.Metric], draw: Callable[..., Drawn], *sizes) -> float:
+    gold, base, variant = draw(np.random.default_rng(1), *sizes)
+    return st.value_of(metric(variant, gold)) - st.value_of(metric(base, gold))
+
+
 def difference_cells() -> Iterator[Cell]:
     for metric in (st.f1, st.matthews):
         for n in (100, 408, 1043):
             for changed in (0.02, 0.06):
-                gold, base, variant = answers(np.random.default_rng(1), 4_000_000, changed)
-                truth = st.value_of(metric(variant, gold)) - st.value_of(metric(base, gold))
+                truth = partial(_true_difference, metric, answers, 4_000_000, changed)
 
                 def draw(rng: Rng, metric=metric, n=n, changed=changed) -> st.Interval:
                     gold, base, variant = answers(rng, n, changed)
@@ -70,7 +80,7 @@ def difference_cells() -> Iterator[Cell]:
                 yield Cell(name, f"n={n} changed={changed}", truth, draw)
 
 
-def _similar(rng: Rng, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _similar(rng: Rng, n: int) -> Drawn:
     gold = rng.integers(0, 26, n) / 5
     base = gold + 0.7 * rng.normal(size=n)
     return gold, base, base + 0.2 * rng.normal(size=n)
@@ -78,8 +88,7 @@ def _similar(rng: Rng, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def correlation_difference_cells() -> Iterator[Cell]:
     for metric in (st.pearson, st.spearman):
-        gold, base, variant = _similar(np.random.default_rng(1), 2_000_000)
-        truth = st.value_of(metric(variant, gold)) - st.value_of(metric(base, gold))
+        truth = partial(_true_difference, metric, _similar, 2_000_000)
         for n in (100, 400):
 
             def draw(rng: Rng, metric=metric, n=n) -> st.Interval:
@@ -106,15 +115,24 @@ def cluster_difference_cells() -> Iterator[Cell]:
 
 
 def sweep(
-    rng: Rng, n: int, n_variants: int, changed: float, *, gain: float = 0.0, alike: bool = False
+    rng: Rng,
+    n: int,
+    n_variants: int,
+    changed: float,
+    *,
+    gain: float = 0.0,
+    alike: bool = False,
+    loud: int = 0,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Variants (V, n) that flip ``changed`` of the rows by chance; the first also gains ``gain``.
 
     ``alike``: all flips fall on the same third of the rows, so the variants move together.
+    ``loud``: so many of the variants flip 10 % of the rows.
     """
     base = (rng.random(n) < ACCURACY).astype(np.float64)
     fragile = 3.0 * (rng.random(n) < 1 / 3) if alike else np.ones(n)
-    variants = flips(rng, np.tile(base, (n_variants, 1)), changed / 2, changed / 2, fragile)
+    quiet = flips(rng, np.tile(base, (n_variants - loud, 1)), changed / 2, changed / 2, fragile)
+    noisy = flips(rng, np.tile(base, (loud, 1)), 0.05, 0.05, fragile)
     if gain:
-        variants[0] = flips(rng, base, changed / 2 + gain, changed / 2, np.ones(n))
-    return variants, base
+        quiet[0] = flips(rng, base, changed / 2 + gain, changed / 2, np.ones(n))
+    return np.concatenate([quiet, noisy]), base

@@ -40,6 +40,8 @@ class Units:
                 f"clusters of shape {names.shape} given, one per row wanted ({n_rows})"
             )
         distinct, of_row = np.unique(names, return_inverse=True)
+        if len(distinct) == n_rows:
+            return cls(None, n_rows, n_rows)
         return cls(of_row.astype(np.int64), len(distinct), n_rows)
 
     def sums(self, columns: FloatArray) -> FloatArray:

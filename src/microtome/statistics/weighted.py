@@ -145,7 +145,7 @@ def _matthews(sums: FloatArray) -> FloatArray:
     gold, predicted, total = table.sum(axis=2), table.sum(axis=1), table.sum(axis=(1, 2))
     agreement = np.einsum("rkk->r", table) * total - (gold * predicted).sum(axis=1)
     spread = (total**2 - (gold**2).sum(axis=1)) * (total**2 - (predicted**2).sum(axis=1))
-    return ratio(agreement, np.sqrt(np.maximum(spread, 0.0)))
+    return np.clip(ratio(agreement, np.sqrt(np.maximum(spread, 0.0))), -1.0, 1.0)
 
 
 def _pearson(sums: FloatArray) -> FloatArray:
