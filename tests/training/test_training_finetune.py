@@ -14,7 +14,8 @@ from transformers import AutoModelForQuestionAnswering, AutoModelForSequenceClas
 from microtome import load, parse
 from microtome.errors import DataError, ModelError, RequestError
 from microtome.tasks import find_task, open_data
-from microtome.training.finetuning import RECORD, finetune
+from microtome.training.finetuned import RECORD
+from microtome.training.finetuning import finetune
 from microtome.training.heads import load_for_task
 from microtome.training.loop import Step
 from microtome.training.recipe import Recipe, card_learning_rate, recipe_for

@@ -11,9 +11,10 @@ import torch
 from transformers import get_linear_schedule_with_warmup
 
 from microtome.errors import Diverged, RequestError
+from microtome.evaluation import encode_for
 from microtome.families import adapt
 from microtome.training import loop
-from microtome.training.examples import encode_dataset, examples_of
+from microtome.training.examples import examples_of
 from microtome.training.freezing import dropped_layers
 from microtome.training.loop import Step, train
 from microtome.training.optimisation import rate_factor
@@ -34,7 +35,7 @@ def prepared(tmp_path, family_type="bert", kind="single", *, n=40, std=0.1, **co
     labels = {} if kind == "span" else {"num_labels": 1 if kind == "regression" else 2}
     model = tiny_model(family_type, head, std=std, **labels, **config)
     family, dataset = adapt(model), rows(tmp_path, kind, n=n)
-    encoded = encode_dataset(dataset, tokenizer_for(family_type), RECIPE, family)
+    encoded = encode_for(model, tokenizer_for(family_type), dataset, max_length=32, stride=4)
     return model, examples_of(dataset, encoded, family)
 
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import torch
 
+from microtome.evaluation import encode_for
 from microtome.families import adapt
-from microtome.training.examples import encode_dataset, examples_of
+from microtome.training.examples import examples_of
 from microtome.training.forward import logits_of
 from microtome.training.losses import summed_loss
-from microtome.training.recipe import Recipe
 from tiny import FAMILY_TYPES, tiny_model
 from training_rows import rows, tokenizer_for
 
@@ -67,8 +67,7 @@ def test_loss_and_gradients_are_plain_transformers(family_type, kind, tmp_path):
     model = model_for(family_type, kind)
     family = adapt(model)
     dataset = rows(tmp_path, kind, n=12)
-    recipe = Recipe(max_length=32, stride=4)
-    encoded = encode_dataset(dataset, tokenizer_for(family_type), recipe, family)
+    encoded = encode_for(model, tokenizer_for(family_type), dataset, max_length=32, stride=4)
     examples = examples_of(dataset, encoded, family)
     assert len(set(examples.texts.lengths.tolist())) > 3
 
@@ -92,7 +91,7 @@ def test_a_padded_batch_gives_the_same_loss_for_classifiers(tmp_path):
     model = model_for("bert", "pair")
     family = adapt(model)
     dataset = rows(tmp_path, "pair", n=12)
-    encoded = encode_dataset(dataset, tokenizer_for(), Recipe(), family)
+    encoded = encode_for(model, tokenizer_for(), dataset)
     examples = examples_of(dataset, encoded, family)
     texts = [encoded.row(index) for index in range(len(encoded))]
     longest = max(len(text) for text in texts)
@@ -121,7 +120,7 @@ def test_dropout_is_on_in_training_in_every_layer(family_type, tmp_path):
     model = tiny_model(family_type, "classification", num_labels=2, **names)
     family = adapt(model)
     dataset = rows(tmp_path, "single", n=6)
-    encoded = encode_dataset(dataset, tokenizer_for(family_type), Recipe(), family)
+    encoded = encode_for(model, tokenizer_for(family_type), dataset)
     chunk, _ = examples_of(dataset, encoded, family).batch(np.arange(6))
     assert torch.equal(logits_of(family, chunk), logits_of(family, chunk))
     model.train()

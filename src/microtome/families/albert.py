@@ -175,6 +175,13 @@ class Albert(Family):
         logits: Tensor = self.model.classifier(self.model.dropout(features))
         return logits
 
+    def pool(self, first: Tensor) -> Tensor:
+        """A bare linear layer, and its tanh beside it."""
+        if self.body.pooler is None:
+            return super().pool(first)
+        pooled: Tensor = self.body.pooler_activation(self.body.pooler(first))
+        return pooled
+
 
 def fast_gelu_new(values: Tensor) -> Tensor:
     """ALBERT's GELU by tanh, written with a sigmoid: equal to 5e-7, and three times as fast."""

@@ -77,6 +77,14 @@ class BertLike(Family):
         return closed
 
 
+    def pool(self, first: Tensor) -> Tensor:
+        """The pooler reads the first of a list of states, hence the extra axis."""
+        if getattr(self.body, "pooler", None) is None:
+            return super().pool(first)
+        pooled: Tensor = self.body.pooler(first[:, None])
+        return pooled
+
+
 class Bert(BertLike):
     """BERT: pooler before the classifier, MLM head in ``cls.predictions``."""
 

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Literal
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from microtome.errors import EditError, UnsupportedFamily
+from microtome.errors import EditError, RequestError, UnsupportedFamily
 from microtome.families.catalogue import FamilyFacts, facts_of
 
 HeadKind = Literal["mlm", "classification", "question-answering"]
@@ -264,6 +264,12 @@ class Family(ABC):
     @abstractmethod
     def classify(self, pooled: Tensor) -> Tensor:
         """Logits (n, labels) from one final state per text (n, D), chosen as ``reads`` says."""
+
+    def pool(self, first: Tensor) -> Tensor:
+        """The pre-trained pooler on first tokens' states (n, D); refused where there is none."""
+        raise RequestError(
+            f"the pooler asked for, but this {self.name} model has none", "take cls or mean"
+        )
 
     def answer(self, states: Tensor) -> Tensor:
         """Start and end logits of a question-answering head: (..., D) → (..., 2)."""

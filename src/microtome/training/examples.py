@@ -2,31 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from microtome.errors import DataError, RequestError
+from microtome.evaluation import HEAD_OF_KIND
 from microtome.families.seam import Family
 from microtome.observe.packing import Chunk, packed
-from microtome.observe.predicting import predict
 from microtome.observe.texts import IntArray, Texts, fitted
-from microtome.tasks import Dataset, Evaluation, Windows, encode, encode_windows
+from microtome.tasks import Dataset, Windows
 from microtome.tasks.encoding import Encoded
-from microtome.tasks.evaluation import evaluate_logits, evaluate_spans
 from microtome.tasks.task import Kind
-from microtome.training.recipe import Recipe
-
-HEAD_OF_KIND: Mapping[str, str] = {
-    "classification": "classification",
-    "regression": "classification",
-    "span": "question-answering",
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,16 +51,6 @@ def select_texts(texts: Texts, rows: IntArray) -> Texts:
     )
 
 
-def encode_dataset(
-    dataset: Dataset, tokenizer: PreTrainedTokenizerBase, recipe: Recipe, family: Family
-) -> Encoded:
-    """The rows as tokens, never longer than the model's position table."""
-    most = min(recipe.max_length, family.n_positions, tokenizer.model_max_length)
-    if dataset.task.kind == "span":
-        return encode_windows(dataset, tokenizer, max_length=most, stride=recipe.stride)
-    return encode(dataset, tokenizer, max_length=most)
-
-
 def examples_of(dataset: Dataset, encoded: Encoded, family: Family) -> Examples:
     """Encoded rows with their labels."""
     kind = dataset.task.kind
@@ -80,14 +60,6 @@ def examples_of(dataset: Dataset, encoded: Encoded, family: Family) -> Examples:
     else:
         targets = dataset.targets.astype(np.float32 if kind == "regression" else np.int64)
     return Examples(kind, fitted(encoded, family.n_positions), torch.from_numpy(targets))
-
-
-def evaluate(model: PreTrainedModel, dataset: Dataset, encoded: Encoded) -> Evaluation:
-    """The model's scores on ``dataset``, with intervals."""
-    logits = predict(model, encoded)
-    if isinstance(encoded, Windows):
-        return evaluate_spans(dataset, encoded, logits[:, 0], logits[:, 1])
-    return evaluate_logits(dataset, logits, model.config.id2label)
 
 
 def check_trainable(train: Dataset, dev: Dataset) -> None:

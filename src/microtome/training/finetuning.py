@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any
 
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -15,70 +14,28 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from microtome import surgery
 from microtome.edits import Edit, Edits, parse
 from microtome.errors import ModelError, StorageError
+from microtome.evaluation import encode_for, scored
 from microtome.families import adapt
-from microtome.models import Source, fetched, load, load_tokenizer, provenance_of, resolve, save
+from microtome.models import Source, fetched, load, load_tokenizer, provenance_of, resolve
 from microtome.models.folders import check_empty
 from microtome.models.provenance import HISTORY
-from microtome.statistics import Interval
-from microtome.surgery import Certificate, Check
-from microtome.tasks import Dataset, Evaluation
-from microtome.tasks.scores import as_json as score_json
-from microtome.training.checkpoints import Workplace, read_json, refuse_difference, write_json
-from microtome.training.examples import check_trainable, encode_dataset, evaluate, examples_of
+from microtome.observe.predicting import predict
+from microtome.surgery import Certificate
+from microtome.tasks import Dataset, Encoded
+from microtome.training.checkpoints import Workplace, read_json, refuse_difference
+from microtome.training.examples import check_trainable, examples_of
+from microtome.training.finetuned import (
+    RECORD,
+    Finetuned,
+    save_finetuned,
+    stored_certificate,
+)
 from microtome.training.heads import load_for_task
 from microtome.training.loop import Progress, train
 from microtome.training.processes import join_processes
 from microtome.training.recipe import Recipe, recipe_for
 from microtome.training.seeds import Seeds
 from microtome.training.state import Epoch
-
-RECORD = "finetuning.json"
-SCHEMA_VERSION = 1
-
-
-@dataclass(frozen=True, eq=False)
-class Finetuned:
-    """A fine-tuned model, how it came about, and its scores on dev.
-
-    ``evaluation`` and ``model`` are those of the kept epoch (``recipe.keep``).
-    """
-
-    name: str
-    task: str
-    edits: tuple[str, ...]
-    seed: int
-    out: Path | None
-    recipe: Recipe
-    evaluation: Evaluation
-    history: tuple[Epoch, ...]
-    kept_epoch: int
-    certificate: Certificate | None
-    micro_batch_size: int
-    threads: int
-    seconds: float  # of this call
-    model: PreTrainedModel
-
-    @property
-    def scores(self) -> dict[str, Interval]:
-        """By metric."""
-        return self.evaluation.scores
-
-    @property
-    def primary(self) -> str:
-        """The metric that decides."""
-        return self.evaluation.primary
-
-    def as_json(self) -> dict[str, object]:
-        """What ``finetune --json`` prints."""
-        return {
-            "model": self.name,
-            "task": self.task,
-            "edits": list(self.edits),
-            "seed": self.seed,
-            "out": None if self.out is None else str(self.out),
-            "scores": {name: score_json(interval) for name, interval in self.scores.items()},
-            "primary": self.primary,
-        }
 
 
 def finetune(
@@ -158,6 +115,16 @@ class _Job:
             **self.recipe.as_json(),
         }
 
+    def encoded(self, dataset: Dataset, model: PreTrainedModel) -> Encoded:
+        """The rows as tokens for ``model``."""
+        return encode_for(
+            model,
+            self.tokenizer,
+            dataset,
+            max_length=self.recipe.max_length,
+            stride=self.recipe.stride,
+        )
+
     def result(
         self,
         model: PreTrainedModel,
@@ -169,7 +136,7 @@ class _Job:
         threads: int,
     ) -> Finetuned:
         """``model`` scored on dev, with its story."""
-        dev = encode_dataset(self.dev_rows, self.tokenizer, self.recipe, adapt(model))
+        dev = self.encoded(self.dev_rows, model)
         return Finetuned(
             name=self.source.name,
             task=self.rows.task.name,
@@ -177,7 +144,7 @@ class _Job:
             seed=self.seed,
             out=self.out,
             recipe=self.recipe,
-            evaluation=evaluate(model, self.dev_rows, dev),
+            evaluation=scored(model, self.dev_rows, dev, predict(model, dev)),
             history=tuple(history),
             kept_epoch=kept_epoch,
             certificate=certificate,
@@ -197,22 +164,18 @@ def _trained(job: _Job, progress: Progress | None) -> Finetuned:
     certificate = None
     if len(job.edits):
         certificate = surgery.certify_weights(job.edits, job.base, edited).require()
-    family = adapt(edited)
-    rows, dev = (
-        encode_dataset(dataset, job.tokenizer, job.recipe, family)
-        for dataset in (job.rows, job.dev_rows)
-    )
+    rows, dev = (job.encoded(dataset, edited) for dataset in (job.rows, job.dev_rows))
     if workplace and processes.is_first:
         workplace.prepare()
 
     def score(model: PreTrainedModel) -> tuple[dict[str, float], float]:
-        found = evaluate(model, job.dev_rows, dev)
+        found = scored(model, job.dev_rows, dev, predict(model, dev))
         values = {name: interval.value for name, interval in found.scores.items()}
         return values, values[found.primary]
 
     training = train(
         edited,
-        examples_of(job.rows, rows, family),
+        examples_of(job.rows, rows, adapt(edited)),
         job.recipe,
         seeds=job.seeds,
         score=score,
@@ -229,32 +192,10 @@ def _trained(job: _Job, progress: Progress | None) -> Finetuned:
         threads=torch.get_num_threads(),
     )
     if workplace and processes.is_first:
-        _save(result, job.tokenizer, workplace)
+        save_finetuned(result, job.tokenizer, workplace.request)
+        workplace.remove()
     processes.wait()
     return result
-
-
-def _save(result: Finetuned, tokenizer: PreTrainedTokenizerBase, workplace: Workplace) -> None:
-    """The folder appears whole: weights, tokenizer, card, and the record of how it was made."""
-    assert result.out is not None
-    record = {
-        "schema_version": SCHEMA_VERSION,
-        "request": workplace.request,
-        "history": [asdict(epoch) for epoch in result.history],
-        "kept_epoch": result.kept_epoch,
-        "micro_batch_size": result.micro_batch_size,
-        "threads": result.threads,
-        "scores": {name: score_json(one) for name, one in result.scores.items()},
-        "primary": result.primary,
-    }
-
-    def add_record(folder: Path) -> Mapping[str, object] | None:
-        write_json(folder / RECORD, record)
-        return None if result.certificate is None else result.certificate.as_json()
-
-    result.model.config.microtome_task = result.task
-    save(result.model, result.out, tokenizer=tokenizer, prove=add_record)
-    workplace.remove()
 
 
 def _reopened(job: _Job, folder: Path, device: str | torch.device) -> Finetuned:
@@ -266,19 +207,11 @@ def _reopened(job: _Job, folder: Path, device: str | torch.device) -> Finetuned:
     return job.result(
         load(str(folder), device=device),
         [Epoch(**epoch) for epoch in record["history"]],
-        _stored_certificate(read_json(folder / HISTORY)),
+        stored_certificate(read_json(folder / HISTORY)),
         kept_epoch=record["kept_epoch"],
         micro_batch_size=record["micro_batch_size"],
         threads=record["threads"],
     )
-
-
-def _stored_certificate(history: Mapping[str, Any] | None) -> Certificate | None:
-    stored = (history or {}).get("certificate")
-    if not stored:
-        return None
-    checks = tuple(Check(**check) for check in stored["checks"])
-    return Certificate(checks, tuple(stored["warnings"]))
 
 
 def _edits(edits: Edit | Edits | str | None) -> Edits:

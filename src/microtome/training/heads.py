@@ -8,11 +8,11 @@ import torch
 from transformers import PreTrainedModel
 
 from microtome.errors import RequestError
+from microtome.evaluation import HEAD_OF_KIND
 from microtome.models import Source, load
 from microtome.models.checkpoint import Checkpoint, look_at
 from microtome.models.heads import HeadName, own_head
 from microtome.tasks.task import Task
-from microtome.training.examples import HEAD_OF_KIND
 
 
 def load_for_task(

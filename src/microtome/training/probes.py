@@ -1,0 +1,211 @@
+"""Frozen probing: a linear classifier on the states of every depth, trained on one cached pass.
+
+Probing depth d is removing the top N − d layers, freezing the rest and training the classifier
+(Singh et al. §4.4), without running the frozen part once per classifier and epoch.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import torch
+
+from microtome import surgery
+from microtome.edits import Edit, Edits, parse
+from microtome.errors import DataError, RequestError
+from microtome.evaluation import encode_for
+from microtome.models import Source, fetched, load, load_tokenizer, resolve
+from microtome.tasks import Dataset, Evaluation
+from microtome.tasks.evaluation import evaluate_logits
+from microtome.training.examples import check_trainable
+from microtome.training.probe_fitting import LinearProbes, fit_converged, fit_paper
+from microtome.training.probe_states import Feature, FloatArray, cache_states, check_features
+from microtome.training.recipe import Recipe
+from microtome.training.seeds import Seeds
+
+ProbeRecipe = Literal["paper", "converged"]
+
+PAPER = Recipe(learning_rate=2e-5, batch_size=32, epochs=3)
+
+
+@dataclass(frozen=True, eq=False)
+class ProbeData:
+    """States of training and dev rows at every depth, (N + 1, n, D) for each feature."""
+
+    name: str
+    train: Dataset
+    dev: Dataset
+    train_states: Mapping[Feature, FloatArray]
+    dev_states: Mapping[Feature, FloatArray]
+
+
+@dataclass(frozen=True, eq=False)
+class Probed:
+    """The probes' scores on dev; ``depths[d]`` reads the state after d layers."""
+
+    name: str
+    task: str
+    feature: Feature
+    recipe: ProbeRecipe
+    n_rows: int
+    depths: tuple[Evaluation, ...]
+    probes: LinearProbes
+
+    def rows(self) -> list[dict[str, object]]:
+        """One row per depth and metric; ``removed`` counts the layers above."""
+        return [
+            {
+                "depth": depth,
+                "removed": len(self.depths) - 1 - depth,
+                "metric": metric,
+                "value": score.value,
+                "low": score.low,
+                "high": score.high,
+                "n": score.n,
+            }
+            for depth, evaluation in enumerate(self.depths)
+            for metric, score in evaluation.scores.items()
+        ]
+
+
+@contextmanager
+def collect(
+    model: str | PathLike[str] | Source,
+    train: Dataset,
+    dev: Dataset,
+    *,
+    features: Sequence[Feature] = ("cls",),
+    edits: Edit | Edits | str | None = None,
+    scratch: str | PathLike[str] | None = None,
+    device: str | torch.device = "cpu",
+) -> Iterator[ProbeData]:
+    """Run the frozen encoder once over both sets; the states live in ``scratch`` while it's open.
+
+    ``edits`` come first: ``randomize(seed=0)`` gives the random-encoder baseline.
+    """
+    check_trainable(train, dev)
+    check_features(features)
+    if train.task.kind == "span":
+        raise RequestError(
+            f"{train.task.name} asks for places in a passage, and a probe reads one state per text",
+            "probe a classification or regression task",
+        )
+    source = fetched(model if isinstance(model, Source) else resolve(model))
+    wanted = Edits() if edits is None else Edits(parse(edits) if isinstance(edits, str) else edits)
+    base = load(source, head="none", device=device)
+    encoder = surgery.apply(wanted, base)
+    if len(wanted):
+        surgery.certify_weights(wanted, base, encoder).require()
+    tokenizer = load_tokenizer(source)
+    with tempfile.TemporaryDirectory(prefix="microtome-states-", dir=scratch) as folder:
+        cached = [
+            cache_states(
+                encoder,
+                encode_for(encoder, tokenizer, dataset),
+                Path(folder) / part,
+                features=features,
+            )
+            for part, dataset in (("train", train), ("dev", dev))
+        ]
+        yield ProbeData(source.name, train, dev, *cached)
+
+
+def probe_depths(
+    data: ProbeData,
+    *,
+    feature: Feature = "cls",
+    recipe: ProbeRecipe = "paper",
+    settings: Recipe = PAPER,
+    seed: int = 0,
+    seeds: Seeds | None = None,
+    fraction: float = 1.0,
+) -> Probed:
+    """Train the classifiers of all depths on (a fraction of) the cached rows and score them."""
+    if feature not in data.train_states:
+        raise RequestError(
+            f"feature {feature!r} asked for, and {', '.join(data.train_states)} was collected"
+        )
+    if recipe not in ("paper", "converged"):
+        raise RequestError(f"probe recipe {recipe!r} given", "wanted: paper or converged")
+    part = data.train.fraction(fraction, seed=seed)
+    states = data.train_states[feature]
+    if len(part) < len(data.train):
+        states = states[:, np.searchsorted(data.train.positions, part.positions)]
+    kind, seeds = part.task.kind, seeds or Seeds.of(seed)
+    n_outputs = 1 if kind == "regression" else len(part.labels)
+    if recipe == "converged":
+        probes = fit_converged(states, part.targets, kind, n_outputs)
+    else:
+        probes = fit_paper(
+            states,
+            part.targets,
+            kind,
+            n_outputs,
+            settings,
+            init_seed=seeds.init,
+            data_seed=seeds.data,
+        )
+    logits = probes.logits(data.dev_states[feature])
+    labels = dict(enumerate(part.labels)) or None
+    depths = tuple(evaluate_logits(data.dev, own, labels) for own in logits)
+    return Probed(data.name, part.task.name, feature, recipe, len(part), depths, probes)
+
+
+def probe(
+    model: str | PathLike[str] | Source,
+    train: Dataset,
+    dev: Dataset,
+    *,
+    feature: Feature = "cls",
+    recipe: ProbeRecipe = "paper",
+    settings: Recipe = PAPER,
+    edits: Edit | Edits | str | None = None,
+    seed: int = 0,
+    fraction: float = 1.0,
+    scratch: str | PathLike[str] | None = None,
+    device: str | torch.device = "cpu",
+) -> Probed:
+    """Collect and train in one call, on the rows of ``fraction`` only."""
+    part = train.fraction(fraction, seed=seed)
+    with collect(
+        model, part, dev, features=(feature,), edits=edits, scratch=scratch, device=device
+    ) as data:
+        return probe_depths(data, feature=feature, recipe=recipe, settings=settings, seed=seed)
+
+
+def random_encoder(
+    model: str | PathLike[str] | Source,
+    train: Dataset,
+    dev: Dataset,
+    *,
+    feature: Feature = "cls",
+    recipe: ProbeRecipe = "paper",
+    seed: int = 0,
+    fraction: float = 1.0,
+) -> Probed:
+    """The baseline that knows nothing: the same probes on an encoder with random weights."""
+    edits = f"randomize(seed={seed})"
+    return probe(
+        model, train, dev, feature=feature, recipe=recipe, edits=edits, seed=seed, fraction=fraction
+    )
+
+
+def majority(train: Dataset, dev: Dataset) -> Evaluation:
+    """The baseline that reads nothing: the commonest training label, or the mean number."""
+    check_trainable(train, dev)
+    if train.task.kind == "regression":
+        constant = np.full((len(dev), 1), float(np.mean(train.targets)))
+        return evaluate_logits(dev, constant)
+    if train.task.kind != "classification":
+        raise DataError(f"{train.task.name} has no labels that could be the commonest")
+    counts = np.bincount(train.targets.astype(np.int64), minlength=len(train.labels))
+    logits = np.zeros((len(dev), len(train.labels)))
+    logits[:, counts.argmax()] = 1.0
+    return evaluate_logits(dev, logits, dict(enumerate(train.labels)))
