@@ -33,7 +33,9 @@ BELOW["training"] = {*BELOW["evaluation"], "surgery", "evaluation"}
 BELOW["experiments"] = {
     *BELOW["training"], "surgery", "training", "runs", "views", "papers",
 }  # fmt: skip
-BELOW["examination"] = {*BELOW["experiments"], "experiments", "report"}
+BELOW["experiments"] |= {"evaluation"}
+BELOW["study"] = {*BELOW["experiments"], "experiments", "report"}
+BELOW["examination"] = {*BELOW["study"], "study"}
 
 WITHOUT_TORCH = ("edits", "statistics", "runs", "report", "views", "papers", "values", "errors")
 HEAVY = {"torch", "transformers"}

@@ -6,7 +6,16 @@ from typing import Annotated
 
 import typer
 
-from microtome.cli import caching, evaluating, listing, operating
+from microtome.cli import (
+    caching,
+    decoding,
+    evaluating,
+    finetuning,
+    listing,
+    operating,
+    pretraining,
+    studying,
+)
 
 app = typer.Typer(
     name="microtome",
@@ -19,8 +28,14 @@ app = typer.Typer(
         "MODEL is an embedded name (see 'microtome list models'), a local folder, or a hub id."
     ),
 )
+app.command("examine")(studying.examine)
+app.command("decode")(decoding.decode)
 app.command("operate")(operating.operate)
+app.command("finetune")(finetuning.finetune)
 app.command("evaluate")(evaluating.evaluate)
+app.command("run")(studying.run)
+app.command("report")(studying.report)
+app.command("pretrain")(pretraining.pretrain)
 app.command("list")(listing.list_items)
 app.command("cache")(caching.cache)
 

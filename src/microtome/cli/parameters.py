@@ -41,3 +41,30 @@ LabelColumn = Annotated[str | None, typer.Option("--label-column", help="Own dat
 Labels = Annotated[
     str | None, typer.Option("--labels", help="Own data: label names in order, with commas.")
 ]
+
+Seeds = Annotated[str, typer.Option("--seeds", help="Several seeds, with commas: 0,1,2.")]
+Out = Annotated[Path, typer.Option("--out", help="A new or empty folder.", show_default=False)]
+Run = Annotated[
+    Path | None,
+    typer.Option("--out", help="The run's folder; the same command goes on. Default: by name."),
+]
+DevData = Annotated[
+    Path | None, typer.Option("--dev-data", help="Own data: a second file to measure on.")
+]
+Fraction = Annotated[
+    float, typer.Option("--fraction", help="Training rows: 1 all, below 1 a share, from 2 a count.")
+]
+Epochs = Annotated[int | None, typer.Option("--epochs", min=1, help="Default: the task's.")]
+BatchSize = Annotated[int | None, typer.Option("--batch-size", min=1, help="Default: 32.")]
+LearningRate = Annotated[
+    float | None, typer.Option("--learning-rate", help="Default: the card's, else the papers'.")
+]
+Executor = Annotated[str, typer.Option("--executor", help="local or ray.")]
+NWorkers = Annotated[
+    int | None, typer.Option("--workers", min=0, help="Processes; 0: in this one.")
+]
+RayAddress = Annotated[str | None, typer.Option("--ray-address", help="A Ray cluster, as 'auto'.")]
+RetryFailed = Annotated[bool, typer.Option("--retry-failed", help="Run failed trials again.")]
+Track = Annotated[
+    str | None, typer.Option("--track", help="Also log to tensorboard, wandb or mlflow.")
+]

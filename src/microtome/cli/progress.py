@@ -1,0 +1,51 @@
+"""Progress of one long call, on stderr: a bar on a terminal, a line now and then elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+SECONDS_BETWEEN_LINES = 10.0
+Advance = Callable[[int, int, str], None]
+
+
+@contextmanager
+def progress(what: str) -> Iterator[Advance]:
+    """Gives ``advance(done, all, words)``, to be called as often as one likes."""
+    if not sys.stderr.isatty():
+        yield _lines(what)
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed}/{task.total}"),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[words]}"),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=None, words="")
+
+        def advance(done: int, total: int, words: str) -> None:
+            bar.update(task, completed=done, total=total, words=words)
+
+        yield advance
+
+
+def _lines(what: str) -> Advance:
+    started = last = time.monotonic()
+
+    def advance(done: int, total: int, words: str) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if now - last < SECONDS_BETWEEN_LINES or not done:
+            return
+        last = now
+        left = (now - started) / done * (total - done)
+        sys.stderr.write(f"{what}: {done}/{total}, about {left:.0f} s left {words}\n")
+
+    return advance

@@ -1,0 +1,169 @@
+"""``microtome run``, ``examine`` and ``report``: experiments, from a request to a page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from microtome.cli import parameters as given
+from microtome.cli.output import log, show, table
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from microtome.examination import Examination
+
+
+def run(
+    experiment: Annotated[str, typer.Argument(help="See 'microtome list experiments'.")],
+    model: Annotated[str, typer.Option("--model", help="Embedded name, folder, or hub id.")],
+    task: given.Task = None,
+    data: given.Data = None,
+    split: given.Split = None,
+    limit: given.Limit = None,
+    seed: given.Seed = 0,
+    how: Annotated[str | None, typer.Option("--how", help="head-disabling: uniform, zero.")] = None,
+    save_best: Annotated[
+        Path | None, typer.Option("--save-best", help="head-disabling: a folder for the best.")
+    ] = None,
+    readout: Annotated[
+        str | None, typer.Option("--readout", help="decoding: auto, mlm or tied.")
+    ] = None,
+    text_column: given.TextColumn = None,
+    pair_column: given.PairColumn = None,
+    label_column: given.LabelColumn = None,
+    labels: given.Labels = None,
+    out: given.Run = None,
+    executor: given.Executor = "local",
+    workers: given.NWorkers = None,
+    ray_address: given.RayAddress = None,
+    device: given.Device = "cpu",
+    retry_failed: given.RetryFailed = False,
+    track: given.Track = None,
+    revision: given.Revision = None,
+    json: given.Json = False,
+) -> None:
+    """Run one experiment of the papers into a folder; the same command again goes on.
+
+    Example: microtome run head-disabling --model ./my-mrpc --task mrpc --data glue/MRPC
+    """
+    from microtome.examination import default_folder
+    from microtome.experiments import Rows, find_experiment, subject_of
+    from microtome.study import Wanted, Workers, only, study
+
+    found = find_experiment(experiment)
+    options = {"how": how, "readout": readout}
+    settings = {name: value for name, value in options.items() if value is not None}
+    found.settings(settings)
+    names = tuple(labels.split(",")) if labels else None
+    rows = Rows(
+        task, data, split, limit, seed, text_column, pair_column, label_column, names, revision
+    )
+    subject = subject_of(model, rows, revision=revision)
+    folder = out or default_folder(f"{experiment}-{model}", subject.task)
+    log(f"{experiment} of {model} on {len(subject.dataset):,} rows of {subject.task} → {folder}")
+    where = Workers(
+        executor, workers, (device,), ray_address, retry_failed, progress=True, track=track
+    )
+    done = study(subject, [Wanted(experiment, settings)], folder, workers=where)
+    part = only(done)
+    document: dict[str, Any] = {
+        "experiment": experiment,
+        "model": model,
+        "task": subject.task,
+        "run": str(folder),
+        "rows": list(part.rows),
+        "summary": part.experiment.summary(part.rows),
+        "finding": part.finding,
+    }
+    if save_best is not None:
+        from microtome.examination import save_best_head
+
+        document["saved"] = str(save_best_head(part, done.result, subject, save_best))
+    show(document, as_json=json, for_people=lambda console: _tell(console, document))
+
+
+def _tell(console: Console, document: dict[str, Any]) -> None:
+    console.print(document["finding"], markup=False)
+    console.print(f"\n{len(document['rows'])} rows in {document['run']}", markup=False)
+
+
+def examine(
+    model: Annotated[str | None, typer.Argument(help="Default: minilm, else nano-bert.")] = None,
+    task: given.Task = None,
+    data: given.Data = None,
+    limit: given.Limit = None,
+    seed: given.Seed = 0,
+    profile: Annotated[str, typer.Option("--profile", help="quick or full.")] = "quick",
+    without: Annotated[
+        list[str] | None, typer.Option("--without", help="Leave a part out; may be repeated.")
+    ] = None,
+    text_column: given.TextColumn = None,
+    pair_column: given.PairColumn = None,
+    label_column: given.LabelColumn = None,
+    labels: given.Labels = None,
+    out: given.Run = None,
+    executor: given.Executor = "local",
+    workers: given.NWorkers = None,
+    ray_address: given.RayAddress = None,
+    device: given.Device = "cpu",
+    retry_failed: given.RetryFailed = False,
+    revision: given.Revision = None,
+    json: given.Json = False,
+) -> None:
+    """The standard examination: which layers and heads matter, what may be cut, what it saves.
+
+    Without arguments it examines an English model on an embedded task. A model without a task head
+    is fine-tuned first. Everything lies in one folder with report.html; the same command goes on.
+
+    Example: microtome examine ./my-model --data mine.csv --text-column review --label-column stars
+    """
+    from microtome import examination
+    from microtome.experiments import Rows
+    from microtome.study import Workers
+
+    names = tuple(labels.split(",")) if labels else None
+    rows = Rows(task, data, None, limit, seed, text_column, pair_column, label_column, names)
+    request = examination.request(
+        model, rows, profile=profile, without=tuple(without or ()), out=out, revision=revision
+    )
+    log(f"examining {request.subject.model} on {request.subject.task} → {request.folder}")
+    where = Workers(executor, workers, (device,), ray_address, retry_failed)
+    done = examination.examine(request, workers=where)
+    show(done.as_json(), as_json=json, for_people=lambda console: _draw(console, done))
+
+
+def _draw(console: Console, done: Examination) -> None:
+    for answer in done.page.answers:
+        console.print(answer, markup=False)
+    for view in done.page.front:
+        if hasattr(view, "rows") and hasattr(view, "columns") and hasattr(view, "percent"):
+            rows = [
+                [_cell(view, c, v) for c, v in zip(view.columns, r, strict=True)] for r in view.rows
+            ]
+            console.print()
+            console.print(table(view.title, view.columns, rows))
+    console.print(f"\nreport: {done.report}", markup=False)
+
+
+def _cell(view: Any, column: str, value: object) -> object:  # noqa: ANN401  # a Table
+    if isinstance(value, float):
+        return f"{100 * value:.1f}" if column in view.percent else f"{value:,.2f}"
+    return f"{value:,}" if isinstance(value, int) else value
+
+
+def report(
+    run_folder: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")],
+    json: given.Json = False,
+) -> None:
+    """Write a run's report.html, figures and tables anew from its records; needs no model."""
+    from microtome.examination import rebuild
+
+    page = rebuild(run_folder)
+    show(
+        {"run": str(run_folder), "report": str(page)},
+        as_json=json,
+        for_people=lambda console: console.print(f"report: {page}", markup=False),
+    )

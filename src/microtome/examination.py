@@ -1,0 +1,201 @@
+"""The standard examination: a list of experiments on one model and one task, in one run.
+
+It answers which layers and heads matter, what may be cut, and what that saves. Parts can be left
+out; one that fails is reported, and the others go on.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from microtome.errors import RequestError, RunError
+from microtome.experiments import Rows, Subject, subject_of
+from microtome.report.page import Page, Section
+from microtome.runs import RunResult, open_run
+from microtome.study import Part, Study, Wanted, Workers, part_of, study
+from microtome.views import Cell, Table
+
+PARTS = ("head-disabling", "layer-removal", "decoding")
+PROFILES: Mapping[str, int | None] = {"quick": 1000, "full": None}  # rows that are measured
+DEFAULT_MODELS = ("minilm", "nano-bert")
+DEFAULT_TASK = "micro-sentiment"
+RUNS = Path("microtome-runs")
+
+
+@dataclass(frozen=True)
+class Request:
+    """An examination that is about to run."""
+
+    subject: Subject
+    folder: Path
+    parts: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Examination:
+    """A finished examination: its page, and where it lies."""
+
+    study: Study
+    page: Page
+    report: Path
+
+    def as_json(self) -> dict[str, Any]:
+        """What ``examine --json`` prints."""
+        return {
+            "model": self.page.model,
+            "task": self.page.task,
+            "run": str(self.study.folder),
+            "report": str(self.report),
+            "parts": [
+                {"experiment": part.name, "status": part.status, "finding": part.finding}
+                for part in self.page.sections
+            ],
+        }
+
+
+def request(
+    model: str | None,
+    rows: Rows,
+    *,
+    profile: str = "quick",
+    without: tuple[str, ...] = (),
+    out: Path | None = None,
+    revision: str | None = None,
+) -> Request:
+    """Fill in what wasn't said: the model, the task, how many rows, and the folder."""
+    if profile not in PROFILES:
+        raise RequestError(f"profile {profile!r} given, {' or '.join(PROFILES)} wanted")
+    if unknown := sorted(set(without) - set(PARTS)):
+        raise RequestError(f"no part is called {unknown[0]!r}", f"the parts are {', '.join(PARTS)}")
+    if rows.task is None and rows.path is None:
+        rows = replace(rows, task=DEFAULT_TASK)
+    rows = replace(rows, limit=rows.limit or PROFILES[profile])
+    subject = subject_of(model or _default_model(), rows, revision=revision)
+    folder = out or default_folder(subject.model, subject.task)
+    return Request(subject, folder, tuple(part for part in PARTS if part not in without))
+
+
+def _default_model() -> str:
+    """The real English model where its extra is installed, else the embedded one."""
+    from microtome.models.source import embedded_names, minilm_folder
+
+    usable = [
+        name
+        for name in DEFAULT_MODELS
+        if name in embedded_names() and (name != "minilm" or minilm_folder() is not None)
+    ]
+    if not usable:
+        raise RequestError(
+            "no model given, and none is embedded", "pip install 'microtome[english]'"
+        )
+    return usable[0]
+
+
+def default_folder(model: str, task: str) -> Path:
+    """Where a run goes that was given no folder: found again by model and task."""
+    name = re.sub(r"[^\w.-]+", "-", f"{Path(model).name}-{task}").strip("-.")
+    return RUNS / (name[:80] or "run")
+
+
+def examine(wanted: Request, *, workers: Workers | None = None) -> Examination:
+    """Run all parts and write the report."""
+    done = study(
+        wanted.subject, [Wanted(part) for part in wanted.parts], wanted.folder, workers=workers
+    )
+    page = page_of(done.result)
+    return Examination(done, page, _write(page, wanted.folder))
+
+
+def rebuild(folder: Path) -> Path:
+    """Write the report of a stored run anew, from its records alone."""
+    result = open_run(folder)
+    if not result.records:
+        raise RequestError(f"{folder} has no records yet", "run its experiment first")
+    return _write(page_of(result), folder)
+
+
+def page_of(result: RunResult) -> Page:
+    """The page of a run: every number on it is in the run's rows."""
+    asked = result.request
+    parts = [part_of(name, result) for name in asked["experiments"]]
+    sections = [part.section() for part in parts]
+    sections += [_left_out(name) for name in PARTS if name not in asked["experiments"]]
+    return Page(
+        title=f"Examination of {asked['model']} on {asked['task']}",
+        model=asked["model"],
+        task=asked["task"],
+        answers=tuple(part.finding for part in parts),
+        sections=tuple(sections),
+        front=tuple(cost_table(parts)),
+        facts=facts_of(result),
+    )
+
+
+def cost_table(parts: list[Part]) -> list[Table]:
+    """The baseline against what could be cut: score with interval, size, speed."""
+    rows: list[tuple[Cell, ...]] = []
+    by_name = {part.experiment.name: part for part in parts if not part.problems}
+    if "layer-removal" in by_name:
+        cut = [row for row in by_name["layer-removal"].rows if row["strategy"] == "top"]
+        for row in sorted(cut, key=lambda row: -row["layers"]):
+            label = "as it is" if row["target"] == "baseline" else f"{row['target']} removed"
+            rows.append(_priced(label, row))
+    if "head-disabling" in by_name:
+        base = next(r for r in by_name["head-disabling"].rows if r["target"] == "baseline")
+        label = f"head {base['honest_target']} disabled (honest gain)"
+        ends = (base["honest_gain"], base["honest_low"], base["honest_high"])
+        rows.append((label, base["value"] + ends[0], *ends, None, 1.0))
+    if not rows:
+        return []
+    columns = ("variant", "score", "change", "low", "high", "parameters", "speed")
+    shown = ("score", "change", "low", "high")
+    title = "What may be cut, and what it saves (a disabled head saves nothing)"
+    return [Table(title, columns, tuple(rows), percent=shown)]
+
+
+def _priced(label: str, row: Mapping[str, Any]) -> tuple[Cell, ...]:
+    return (
+        label, row["value"], row["delta"], row["low"], row["high"], row["parameters"], row["speed"],
+    )  # fmt: skip
+
+
+def facts_of(result: RunResult) -> dict[str, Any]:
+    """What is needed to get the numbers again."""
+    import json
+
+    stored = json.loads((result.folder / "run.json").read_text(encoding="utf-8"))
+    content = {k: v for record in result.records.values() for k, v in record.content.items()}
+    kept = ("versions", "commit", "machine", "threads", "request")
+    return {key: stored[key] for key in kept if key in stored} | {"content": content}
+
+
+def save_best_head(part: Part, result: RunResult, subject: Subject, out: Path) -> Path:
+    """Save the model with the head disabled that honest selection picks most often."""
+    from microtome.edits import Disable
+    from microtome.experiments.subject import CHECKPOINT
+    from microtome.surgery import operate
+
+    base = next(row for row in part.rows if row["target"] == "baseline")
+    tuned = [h for h, record in result.records.items() if record.checkpoint]
+    folder = result.checkpoint(tuned[0]) if tuned else None
+    place = subject.model_path if folder is None else folder / CHECKPOINT
+    if "honest_target" not in base:
+        raise RunError("the run has no honest pick", "run head-disabling first")
+    return operate(place, Disable(base["honest_target"]), out).out
+
+
+def _left_out(name: str) -> Section:
+    from microtome.experiments import find_experiment
+
+    found = find_experiment(name)
+    return Section(name, found.question, found.section, "left out", "left out of this run")
+
+
+def _write(page: Page, folder: Path) -> Path:
+    from microtome.report import write
+
+    return write(page, folder)

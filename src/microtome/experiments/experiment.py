@@ -1,0 +1,98 @@
+"""What an experiment is: a value that says how to plan, look at, and put into words.
+
+An experiment file holds the method in the paper's order: docstring, ``plan`` (its trials), the
+functions that trials name, ``views``, ``finding``; and ``EXPERIMENT``, which ties them together.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from microtome.errors import RequestError
+from microtome.experiments.subject import Subject
+from microtome.runs import Trial
+from microtome.views import View
+
+Row = Mapping[str, Any]
+Rows = Sequence[Row]
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option of one experiment; the default's type is the option's type."""
+
+    name: str
+    default: Any
+    help: str
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One method section: its trials, its views, its finding."""
+
+    name: str
+    section: str
+    question: str
+    method: str
+    columns: tuple[str, ...]
+    plan: Callable[[Subject, Mapping[str, Any]], list[Trial]]
+    views: Callable[[Rows], tuple[View, ...]]
+    finding: Callable[[Rows], str]
+    summary: Callable[[Rows], dict[str, Any]]
+    options: tuple[Option, ...] = ()
+
+    def settings(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Defaults with what was given; an unknown option is refused."""
+        known = {option.name: option.default for option in self.options}
+        if unknown := sorted(given.keys() - known.keys()):
+            raise RequestError(
+                f"{self.name} has no option {unknown[0]!r}",
+                f"its options are {', '.join(known) or 'none'}",
+            )
+        return known | {name: value for name, value in given.items() if value is not None}
+
+
+# The order of the papers' sections; the value is the module.
+MODULES = {
+    "decoding": "decoding",
+    "head-disabling": "head_disabling",
+    "layer-removal": "layer_removal",
+}
+
+
+def find_experiment(name: str) -> Experiment:
+    """The experiment called ``name``; an unknown one lists those there are."""
+    if name not in MODULES:
+        raise RequestError(f"no experiment is called {name!r}", f"there are {', '.join(MODULES)}")
+    module = importlib.import_module(f"microtome.experiments.{MODULES[name]}")
+    found: Experiment = module.EXPERIMENT
+    return found
+
+
+def all_experiments() -> list[Experiment]:
+    """Every experiment, in the order of the papers."""
+    return [find_experiment(name) for name in MODULES]
+
+
+def describe(experiment: Experiment) -> dict[str, Any]:
+    """An experiment as ``list experiments`` shows it."""
+    return {
+        "name": experiment.name,
+        "section": experiment.section,
+        "question": experiment.question,
+        "columns": list(experiment.columns),
+        "options": {option.name: option.default for option in experiment.options},
+    }
+
+
+def points(value: float) -> str:
+    """A difference in percentage points, with its sign: +1.2."""
+    return f"{100 * value:+.1f}"
+
+
+def percent(value: float) -> str:
+    """A score in percent: 87.3 %."""
+    return f"{100 * value:.1f} %"

@@ -1,0 +1,50 @@
+"""What a report shows, as data: a page of answers and sections."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from microtome.views import View
+
+Status = Literal["done", "failed", "left out"]
+
+
+@dataclass(frozen=True)
+class Reported:
+    """One figure of a paper beside ours: what was reported, what was measured, where it stands."""
+
+    what: str
+    paper: str
+    measured: str
+    source: str
+
+
+@dataclass(frozen=True)
+class Section:
+    """One experiment: the question, what was seen, what it means, how it was done."""
+
+    name: str
+    question: str
+    source: str  # the paper's section
+    status: Status
+    finding: str
+    views: tuple[View, ...] = ()
+    method: str = ""
+    reported: tuple[Reported, ...] = ()
+    rows: Sequence[Mapping[str, Any]] = ()
+    problem: str = ""  # why it failed
+
+
+@dataclass(frozen=True)
+class Page:
+    """A whole report. ``answers`` are the sentences of the front page."""
+
+    title: str
+    model: str
+    task: str
+    answers: tuple[str, ...]
+    sections: tuple[Section, ...]
+    front: tuple[View, ...] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict)  # versions, machine, seeds, command

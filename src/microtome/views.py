@@ -1,0 +1,87 @@
+"""How rows want to be looked at, as data. An experiment makes views; the report draws them.
+
+Scores are 0–1 here as everywhere; ``percent`` says that they are shown in percent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+Cell = str | int | float | bool | None
+
+
+@dataclass(frozen=True)
+class Series:
+    """One line of a curve, with an interval where there is one."""
+
+    name: str
+    x: tuple[float, ...]
+    y: tuple[float | None, ...]
+    low: tuple[float | None, ...] = ()
+    high: tuple[float | None, ...] = ()
+    is_control: bool = False  # drawn to be compared with, not as a result
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Values against a number: depth, layers, re-initialised layers."""
+
+    title: str
+    x_label: str
+    y_label: str
+    series: tuple[Series, ...]
+    percent: bool = True
+
+
+@dataclass(frozen=True)
+class HeatMap:
+    """A value for every layer and head (or any two labels); None is drawn as missing.
+
+    ``diverging`` maps have 0 as their neutral colour. ``marked`` cells are significant.
+    """
+
+    title: str
+    row_label: str
+    column_label: str
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    values: tuple[tuple[float | None, ...], ...]
+    value_label: str
+    marked: tuple[tuple[int, int], ...] = ()
+    diverging: bool = False
+    percent: bool = True
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows as they are; numbers in ``percent`` columns are shown in percent."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    percent: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Sentences:
+    """A text, and what each depth makes of it; wrong tokens stand out."""
+
+    title: str
+    tokens: tuple[str, ...]
+    decoded: tuple[tuple[str, tuple[str, ...]], ...]  # (label of the row, its tokens)
+
+
+View = Curve | HeatMap | Table | Sentences
+
+
+def table_of(
+    title: str,
+    rows: Sequence[dict[str, Cell]],
+    columns: Sequence[str],
+    *,
+    percent: Sequence[str] = (),
+) -> Table:
+    """A table of some columns of tidy rows."""
+    cells = tuple(tuple(row.get(column) for column in columns) for row in rows)
+    return Table(title, tuple(columns), cells, tuple(percent))
