@@ -85,6 +85,7 @@ def test_what_needs_a_failed_trial_is_blocked_and_runs_when_it_succeeds(tmp_path
     statuses = [result.records[trial.hash].status for trial in trials]
     assert statuses == ["ok", status, "blocked", "blocked"]
     assert result.records[trials[2].hash].error == f"needs {trials[1].hash}, which is {status}"
+    assert result.records[trials[3].hash].error == f"needs {trials[2].hash}, which is blocked"
     again = run_mock(trials, tmp_path, MockExecutor())
     assert again.n_run == 0  # failed trials are kept, and block as before
     assert again.records == result.records
@@ -121,6 +122,21 @@ def test_a_need_among_two_is_not_enough(tmp_path):
     result = run_mock([both, first, second], tmp_path, executor)
     assert both not in executor.submitted
     assert result.records[both.hash].status == "blocked"
+
+
+def test_a_trial_blocked_twice_counts_once(tmp_path, capsys):
+    first, second = toy("trivial", i=1), toy("trivial", i=2)
+    both = toy("trivial", i=3, needs=[first.hash, second.hash])
+    executor = MockExecutor({first.hash: "failed", second.hash: "timeout"})
+    result = run([both, first, second], tmp_path, {}, executor=executor)
+    assert result.records[both.hash].error == f"needs {first.hash}, which is failed"
+    assert "3/3 trials, 3 failed" in capsys.readouterr().err
+
+
+def test_a_function_of_a_notebook_is_refused_where_workers_must_import_it(tmp_path):
+    with pytest.raises(RequestError, match="notebook"):
+        run([Trial("__main__:measure")], tmp_path, {}, workers=1)
+    assert not tmp_path.joinpath("run.json").exists()
 
 
 def test_an_unknown_executor_is_refused_by_name(tmp_path):

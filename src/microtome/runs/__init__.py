@@ -61,8 +61,10 @@ def run(
     Ctrl-C or SIGTERM raises ``Stopped``, a full disk ``StorageError``; the same call goes on.
     """
     folder, planned = Path(folder), list(distinct(trials).values())
-    tracker = make_tracker(track, folder, request) if track else None
     inline = executor == "local" and workers == 0
+    if not inline:
+        _check_importable(planned)
+    tracker = make_tracker(track, folder, request) if track else None
     try:
         return run_trials(
             planned,
@@ -77,6 +79,16 @@ def run(
     finally:
         if tracker:
             tracker.close()
+
+
+def _check_importable(trials: Iterable[Trial]) -> None:
+    """Another process can't import what stands in a notebook or in the script that was started."""
+    for trial in trials:
+        if trial.function.startswith("__main__:"):
+            raise RequestError(
+                f"{trial.function} stands in a notebook or script, where no worker finds it",
+                "put it into a module, or use workers=0",
+            )
 
 
 def _executor(

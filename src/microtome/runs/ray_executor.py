@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from microtome.errors import MissingExtra, RunError
+from microtome.runs.atomic import is_full_disk, storage_error
 from microtome.runs.executor import Outcome, Report, Task, context_of, execute
 from microtome.runs.machine import versions
 from microtome.runs.result import Need
@@ -224,7 +225,10 @@ class RayExecutor:
         except self._ray.exceptions.RayError as error:
             return self._lost(task, error)
         if files is not None:
-            unpack(files, task.scratch)
+            try:
+                unpack(files, task.scratch)
+            except OSError as error:
+                raise storage_error(error, task.scratch) from error
         assert isinstance(outcome, Outcome)
         return outcome
 
@@ -234,7 +238,7 @@ class RayExecutor:
         text = f"stopped after {seconds:.1f} s, its limit is {task.trial.limit:g} s"
         return Outcome(
             task.trial.hash,
-            "timeout" if late else "failed",
+            "timeout" if late else "no-space" if is_full_disk(error) else "failed",
             error=text if late else f"{type(error).__name__}: {error}",
             seconds=seconds,
             worker="ray",

@@ -85,6 +85,7 @@ class _Pass:
     retry_failed: bool
     n_run: int = 0
     under_way: set[str] = field(default_factory=set)
+    blocked: set[str] = field(default_factory=set)
 
     def run(self, interrupts: Interrupts) -> None:
         pending = [trial for trial in self.trials.values() if not self._settled(trial)]
@@ -172,7 +173,10 @@ class _Pass:
         new: dict[str, Record] = {}
         for need in failed:
             for trial, lacking in self.agenda.blocked_by(need):
-                new.setdefault(trial.hash, blocked(trial, lacking, self.records[need].status))
+                if trial.hash not in self.blocked:
+                    self.blocked.add(trial.hash)
+                    why = "blocked" if lacking in self.blocked else self.records[lacking].status
+                    new[trial.hash] = blocked(trial, lacking, why)
         fresh = [Finished(r, {}) for r in new.values() if self.records.get(r.hash) != r]
         if fresh:
             self.store.save(fresh)
