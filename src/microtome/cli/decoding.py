@@ -55,8 +55,8 @@ def decode(
     if text is None:
         from microtome.tasks import open_data
 
-        columns = {"text_column": text_column, "pair_column": pair_column}
-        dataset = open_data(task, data, split, **columns).limit(limit, seed=seed)
+        opened = open_data(task, data, split, text_column=text_column, pair_column=pair_column)
+        dataset = opened.limit(limit, seed=seed)
         log(f"decoding {len(dataset):,} rows of {dataset.task.name}")
     document = _decoded(
         source, dataset, text, readout=readout, graft=graft, special=special,
@@ -89,19 +89,22 @@ def _decoded(
     if tokenizer is None:
         raise ModelError(f"{source.name} has no tokenizer", "put tokenizer.json beside the weights")
     head = None if graft is None else load(graft, head="mlm", device=device)
-    options = {"readout": readout, "graft": head}
     if dataset is not None:
         encoded = encode_for(model, tokenizer, dataset, max_length=max_length)
-        found, control = decoded(model, tokenizer, encoded, special=special, **options)
+        found, control = decoded(
+            model, tokenizer, encoded, readout=readout, graft=head, special=special
+        )
         return decode_document(source.name, found, control, clusters=dataset.clusters)
     ids = tokenizer(text, truncation=True, max_length=max_length)["input_ids"]
-    found, control = decoded(model, tokenizer, Texts.of([ids]), special=special, **options)
+    found, control = decoded(
+        model, tokenizer, Texts.of([ids]), readout=readout, graft=head, special=special
+    )
     return decode_document(
         source.name,
         found,
         control,
         vocabulary=vocabulary_of(tokenizer),
-        text=(ids, decoded_ids(model, ids, **options)),
+        text=(ids, decoded_ids(model, ids, readout=readout, graft=head)),
     )
 
 

@@ -14,7 +14,7 @@ from microtome.cli.progress import progress
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from microtome.training.finetuning import Finetuned
+    from microtome.training.finetuned import Finetuned
 
 
 def finetune(
