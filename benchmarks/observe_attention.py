@@ -1,0 +1,89 @@
+"""J3: attention statistics of two models, streamed, against maps that the models hand out."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+import rivals
+import workloads
+from measuring import Bar, Clock, Row, finish, options, peak_mb
+from microtome.observe import HeadMeans, Texts, reductions, stream
+
+MEASURES = {
+    "cosine": reductions.cosine,
+    "entropy": reductions.entropy,
+    "on_first": reductions.on_first,
+    "distance": reductions.distance,
+}
+
+
+def body_flops(sizes: dict[str, int], lengths: np.ndarray) -> int:
+    """Both models' products; of the last layer only queries and keys."""
+    width, inner, n_layers = (
+        sizes["hidden_size"],
+        sizes["intermediate_size"],
+        sizes["num_hidden_layers"],
+    )
+    layer = 2 * (4 * width**2 + 2 * width * inner)
+    own = (n_layers - 1) * layer + 6 * width**2
+    maps = int((lengths**2).sum()) * 4 * width * n_layers
+    return 2 * (int(lengths.sum()) * own + maps)
+
+
+def streamed(one, two, texts: Texts) -> dict[str, np.ndarray]:
+    means = {name: HeadMeans(measure) for name, measure in MEASURES.items()}
+    stream(one, texts, list(means.values()), other=two)
+    return {name: own.mean for name, own in means.items()}
+
+
+def job(
+    clock: Clock, n_rounds: int, name: str, lengths: np.ndarray, to: int | None, bar: float
+) -> Row:
+    one, two = workloads.classifier("base", 0), workloads.classifier("base", 1)
+    for model in (one, two):
+        model.set_attn_implementation("eager")
+    texts = workloads.texts(lengths)
+    found: dict[str, dict] = {}
+
+    def ours() -> None:
+        found["ours"] = streamed(one, two, texts)
+
+    def rival(key: str, width: int | None) -> None:
+        found[key] = rivals.attention_statistics(one, two, texts, width)
+
+    label = f"pad-{to}" if to else "dynamic padding"
+    works = {label: lambda: rival(label, to), "ours": ours}
+    if to is not None:
+        works["dynamic padding"] = lambda: rival("dynamic padding", None)
+    timed = clock.rounds(works, n_rounds)
+    for key, statistic in found[label].items():
+        np.testing.assert_allclose(found["ours"][key], statistic.numpy(), atol=1e-5, err_msg=key)
+    row = Row(
+        f"J3 attention statistics of two models, base, {name}",
+        timed["ours"],
+        {key: timed[key] for key in works if key != "ours"},
+        roofline=body_flops(workloads.SHAPES["base"], lengths) / timed["ours"] / timed["mm"],
+        peak_mb=peak_mb(ours),
+        notes=f"{len(lengths)} texts",
+    )
+    row.bars = [Bar(f"vs {label}", row.ratios[label], bar)]
+    if row.peak_mb is not None:
+        row.bars.append(Bar("MB above the model", row.peak_mb, 150, at_least=False))
+    return row
+
+
+def main() -> None:
+    given = options(__doc__)
+    clock = Clock(given.clock)
+    short, _ = workloads.lengths("sst2", 16)
+    with torch.inference_mode():
+        rows = [
+            job(clock, given.rounds, "sst2 lengths", short, rivals.NAIVE_LENGTH, 5.0),
+            job(clock, given.rounds, "384 tokens", np.full(2, 384), None, 1.2),
+        ]
+    finish("observe_attention", rows, given)
+
+
+if __name__ == "__main__":
+    main()

