@@ -41,6 +41,7 @@ class PretrainRequest:
     hours: float = 2.0
     stages: tuple[Stage, ...] | None = None
     grow: bool = True
+    warm_start: bool = True  # word embeddings from neighbour counts, instead of chance
     length: int = 64
     n_rows: int = 64
     extra_text: tuple[Path, ...] = ()  # joins in the stages marked `extra`: at the end

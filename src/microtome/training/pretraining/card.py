@@ -46,6 +46,7 @@ random, 10 % shown; a quarter of the rows has a second segment. Muon (rate {matr
 matrices of the layers, AdamW (rate {other_rate:g}) for the rest; {warm_up} steps of warm-up, linear
 decay over the last {decay}. Deeper models begin as the shallower one stacked on itself. Stages with
 candidates compare the true token with that many others instead of all. No dropout. Seed {seed}.
+{start}
 
 | step | layers | tokens | training loss | held-out accuracy |
 |---|---|---|---|---|
@@ -64,6 +65,13 @@ candidates compare the true token with that many others instead of all. No dropo
 """
 
 
+_START = """\
+Before the first step word embeddings are set to the leading singular vectors of the training text's
+neighbour statistics (positive pointwise mutual information at distances 1 and 2), the decoder's
+bias to log frequencies, positions to sinusoids, and four heads of the first layer to look at
+neighbours."""
+
+
 def card(name: str, record: Mapping[str, Any]) -> str:
     """The text of README.md, from the record that lies beside it."""
     recipe, text, result = record["recipe"], record["text"], record["result"]
@@ -74,6 +82,7 @@ def card(name: str, record: Mapping[str, Any]) -> str:
         license=f"license: {license_id}\n" if license_id else "",
         license_text=f"`{license_id}`." if license_id else "None was named.",
         rate=record["finetuning"]["learning_rate"],
+        start=_START if recipe["warm_start"] else "",
         counted="applications of one layer" if recipe["family"] == "albert" else "layers",
         case=", lower case" if recipe["lowercase"] else "",
         n=int(heldout["n"]),

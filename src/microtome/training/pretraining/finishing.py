@@ -117,6 +117,7 @@ def recipe(request: PretrainRequest, plan: Plan) -> dict[str, Any]:
         "vocabulary": request.vocabulary,
         "lowercase": request.lowercase,
         "seed": request.seed,
+        "warm_start": request.warm_start,
         "matrix_rate": request.matrix_rate,
         "other_rate": request.other_rate,
         "license": request.license,

@@ -26,13 +26,18 @@ def masked_loss(family: Family, batch: Batch, candidates: Candidates | None = No
 
 def masked_features(family: Family, batch: Batch) -> Tensor:
     """What the decoder reads at the positions asked for: (B, K, E)."""
+    return family.mlm_features(asked_states(family, batch))
+
+
+def asked_states(family: Family, batch: Batch) -> Tensor:
+    """The final states at the positions asked for: (B, K, D)."""
     states = embedded(family, batch)
     last = family.shape.n_layers - 1
     for index in range(last):
         states = layer(family, index, states, states)
     asked = torch.from_numpy(batch.positions)[..., None].expand(-1, -1, states.shape[-1])
     states = layer(family, last, states, states.gather(1, asked), torch.from_numpy(batch.positions))
-    return family.mlm_features(family.final_norm(states))
+    return family.final_norm(states)
 
 
 def every_depth(family: Family, batch: Batch) -> Iterator[Tensor]:

@@ -25,6 +25,7 @@ from microtome.training.pretraining.optimizer import Optimizer, Rates
 from microtome.training.pretraining.preparation import Prepared, prepare
 from microtome.training.pretraining.rows import Batch, RowOrder, make_batch
 from microtome.training.pretraining.schedule import Plan, Stage, make_plan, outline, plan_of
+from microtome.training.pretraining.warmstart import warm_start_
 
 if TYPE_CHECKING:
     from microtome.training.pretrain import PretrainRequest
@@ -97,6 +98,12 @@ class Training:
         self.losses: list[float] = []  # since the last line of the log
         self._take(self._fresh(plan.stages[0].layers))
 
+    def begin(self) -> None:
+        """Write the head start into the fresh model, unless it is declined."""
+        if self.request.warm_start:
+            stream, tokens = self.prepared.training, self.prepared.tokens
+            warm_start_(self.model, stream, tokens=tokens, seed=self.request.seed)
+
     def _fresh(self, layers: int) -> PreTrainedModel:
         request = self.request
         return new_model(
@@ -116,8 +123,10 @@ class Training:
         self.optimizer = Optimizer(trained_parameters(model), layer_matrices(model), rates)
 
     def resume(self) -> None:
-        """Go on from the checkpoint, if there is one; the log loses what came after it."""
+        """Go on from the checkpoint, or begin; the log loses what came after the checkpoint."""
         found = checkpoint.read(self.folder)
+        if found is None:
+            self.begin()
         lines = self.log.read_text(encoding="utf-8").splitlines() if self.log.exists() else []
         if found is not None:
             weights, state, at = found
