@@ -18,6 +18,7 @@ from statistics_cells import (
     clustered_rows,
     kinds,
     similarity,
+    similarity_truth,
 )
 
 

@@ -85,7 +85,10 @@ class _Levels:
 
     def ranks(self, by_row: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Centred ranks (n, R) of rows weighted by ``by_row`` (n, R), and their square sum (R,)."""
-        up_to = np.cumsum(by_row[self.order], axis=0)[self.ends]  # (levels, R)
-        level_weight = np.diff(up_to, axis=0, prepend=0.0)
-        rank = up_to - level_weight / 2 - up_to[-1] / 2
+        level_weight = by_row[self.order]
+        rank = np.cumsum(level_weight, axis=0)
+        if len(self.ends) < len(self.order):  # ties
+            rank = rank[self.ends]  # (levels, R)
+            level_weight = np.diff(rank, axis=0, prepend=0.0)
+        rank -= rank[-1] / 2 + level_weight / 2
         return rank[self.level], np.einsum("kr,kr,kr->r", level_weight, rank, rank)
