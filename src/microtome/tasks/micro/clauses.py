@@ -210,8 +210,9 @@ def agent_phrase(agent: Node) -> Node:
     return prepositional("by", agent)
 
 
-def coordinate(first: Node, second: Node, conjunction: str = "and") -> Node:
-    """Two clauses with a comma between them."""
+def coordinate(first: Node, second: Node, conjunction: str = "and", *, pause: bool = True) -> Node:
+    """Two clauses, with a comma between them unless they are short."""
     second.before.insert(0, Node(conjunction, conjunction, "CCONJ", relation="cc"))
-    second.before.insert(0, Node(",", ",", "PUNCT", relation="punct", joined=True))
+    if pause:
+        second.before.insert(0, Node(",", ",", "PUNCT", relation="punct", joined=True))
     return first.right("conj", second)

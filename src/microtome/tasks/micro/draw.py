@@ -24,6 +24,10 @@ _E = TypeVar("_E", Noun, Verb, Adjective, SmallWord)
 HELD_OUT_WEIGHT = 2
 
 
+class NoWordError(RunError):
+    """The words drawn so far leave no word for the next place: draw again."""
+
+
 class Draw:
     """A random stream over the words of one split.
 
@@ -49,7 +53,7 @@ class Draw:
         """One of the split's entries that fits."""
         allowed = [e for e in entries if self.allows(e) and fits(e)]
         if not allowed:
-            raise RunError("no word of the lexicon fits the structure")
+            raise NoWordError("no word of the lexicon fits the structure")
         weights = [HELD_OUT_WEIGHT if e.held_out else 1 for e in allowed]
         return self.random.choices(allowed, weights)[0]
 

@@ -61,6 +61,7 @@ _PRONOUNS = {
     "itself": ("itself", 3, False, "Gender=Neut|Number=Sing|Person=3|PronType=Prs|Reflex=Yes"),
     "themselves": ("themselves", 3, True, "Number=Plur|Person=3|PronType=Prs|Reflex=Yes"),
     "who": ("who", 3, False, "PronType=Rel"),
+    "whom": ("who", 3, False, "Case=Acc|PronType=Int"),
     "that": ("that", 3, False, "PronType=Rel"),
     "what": ("what", 3, False, "PronType=Int"),
     "nobody": ("nobody", 3, False, "Number=Sing|PronType=Neg"),
@@ -138,6 +139,12 @@ def object_pronoun(gender: str | None, *, plural: bool = False) -> str:
 def adjectival(word: str, *, degree: str = "Pos") -> Node:
     """An adjective."""
     return Node(word, word, "ADJ", f"Degree={degree}")
+
+
+def comparison(word: str, standard: Node) -> Node:
+    """The comparative of a short adjective with its standard: taller than Tom."""
+    node = Node(word + ("r" if word.endswith("e") else "er"), word, "ADJ", "Degree=Cmp")
+    return node.right("obl", prepositional("than", standard))
 
 
 def adverb(word: str) -> Node:

@@ -12,7 +12,7 @@ from functools import cache
 
 from microtome.errors import RequestError
 from microtome.tasks.micro import lexicon
-from microtome.tasks.micro.draw import Draw
+from microtome.tasks.micro.draw import Draw, NoWordError
 from microtome.tasks.micro.examples import Example, Structure
 from microtome.tasks.micro.sizes import SIZES
 
@@ -74,7 +74,10 @@ def _fill(
 def _fresh(structure: Structure, draw: Draw, taken: set[tuple[str, str | None]]) -> list[Example]:
     """A minimal set none of whose texts has been seen."""
     for _ in range(MAX_TRIES):
-        examples = structure.build(draw)
+        try:
+            examples = structure.build(draw)
+        except NoWordError:
+            continue
         keys = {(example.text, example.pair) for example in examples}
         if len(keys) == len(examples) and taken.isdisjoint(keys):
             taken |= keys

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from microtome.tasks.micro import inflection
 from microtome.tasks.treebanks import Sentence, Word
 
-PUNCTUATION = frozenset(".,?!;")
+# A receiver is told from a place while the tree is built; UD writes both as obl.
+WRITTEN = {"obl:to": "obl"}
 
 
 @dataclass(eq=False, slots=True)
@@ -112,7 +113,7 @@ def annotate(root: Node, *, mark: str = ".") -> Annotated:
                 node.upos,
                 feats=node.feats,
                 head=head,
-                relation=node.relation,
+                relation=WRITTEN.get(node.relation, node.relation),
                 misc="|".join(misc) or "_",
                 start=start,
                 stop=len(text),
