@@ -86,6 +86,32 @@ def test_an_answer_is_found_again_in_the_text_from_its_tokens():
         assert set(found[number]) == ({row.label[0].text} if row.label else set())
 
 
+def test_a_window_that_holds_a_part_of_the_answer_does_not_have_it():
+    words = [WORDS[i % len(WORDS)] for i in range(80)]
+    passage = " ".join(words)
+    rows = []
+    for first in range(76):
+        start = len(" ".join(words[:first])) + bool(first)
+        text = " ".join(words[first : first + 4])
+        rows.append(Row("cat ?", passage, (Answer(text, start),), str(first), "article"))
+    windows = encode_windows(toy(rows), tiny_tokenizer(), stride=2)
+    n_here = n_elsewhere = 0
+    for window, number in enumerate(windows.of_row):
+        part = slice(windows.offsets[window], windows.offsets[window + 1])
+        starts, ends = windows.char_starts[part], windows.char_ends[part]
+        (answer,) = rows[number].label
+        whole = starts[starts >= 0].min() <= answer.start
+        whole &= answer.start + len(answer.text) <= ends.max()
+        start, end = windows.starts[window], windows.ends[window]
+        if whole:
+            assert passage[starts[start] : ends[end]] == answer.text
+        else:
+            assert (start, end) == (0, 0)
+        n_here += bool(whole)
+        n_elsewhere += not whole
+    assert min(n_here, n_elsewhere) > 50
+
+
 def test_an_answer_that_stands_elsewhere_than_the_file_says_is_found():
     row = Row("cat ?", "the dog sees the cat", (Answer("cat", 2),), "x", "article")
     data = toy([row])
