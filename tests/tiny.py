@@ -19,6 +19,9 @@ from transformers import (
     PreTrainedModel,
     PreTrainedTokenizerFast,
 )
+from transformers.utils import logging
+
+logging.disable_progress_bar()  # tests read stderr, and bars would stand in it
 
 FAMILY_TYPES = (
     "bert",
