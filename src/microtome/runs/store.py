@@ -119,7 +119,7 @@ class Store:
         lines = differences(old["request"], wanted)
         if lines:
             raise RequestError(
-                f"{self.folder} holds a run of a different request:\n  " + "\n  ".join(lines),
+                f"{self.folder} holds a run of a different request: " + " | ".join(lines),
                 "repeat or widen the request of its run.json, or choose another folder",
             )
         for key, places in sources.items():
