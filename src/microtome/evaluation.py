@@ -79,11 +79,16 @@ def encode_for(
             "the model's folder has no tokenizer, and texts have to be encoded",
             "put tokenizer.json beside the weights",
         )
-    most = min(adapt(model).n_positions, tokenizer.model_max_length)
+    family = adapt(model)
+    most = min(family.n_positions, tokenizer.model_max_length)
     length = min(max_length or dataset.task.recipe.max_length, most)
+    # The model decides, not the tokenizer: a generic one would leave a pair without segments.
+    segments = family.uses_segments
     if dataset.task.kind == "span":
-        return encode_windows(dataset, tokenizer, max_length=length, stride=stride)
-    return encode(dataset, tokenizer, max_length=length)
+        return encode_windows(
+            dataset, tokenizer, max_length=length, stride=stride, segments=segments
+        )
+    return encode(dataset, tokenizer, max_length=length, segments=segments)
 
 
 def scored(
