@@ -1,0 +1,43 @@
+"""Encoded pairs give every family the very inputs that its tokenizer and model would agree on."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from microtome.evaluation import encode_for
+from microtome.observe.predicting import predict
+from microtome.tasks import Row, Split, Task, open_data
+from tiny import FAMILY_TYPES, tiny_model, tiny_tokenizer
+
+ROWS = [Row("the cat sees", "a big dog runs", 1), Row("he was", "she is old and new", 0)]
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("MICROTOME_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.mark.parametrize("family", FAMILY_TYPES)
+def test_a_pairs_logits_are_those_of_plain_transformers(family):
+    task = Task(
+        name="toy",
+        kind="classification",
+        labels=("no", "yes"),
+        metrics=("accuracy",),
+        summary="a toy",
+        splits=(Split("dev", 2),),
+        rows=lambda _: ROWS,
+    )
+    model, tokenizer = tiny_model(family, "classification"), tiny_tokenizer(family)
+    found = predict(model, encode_for(model, tokenizer, open_data(task)))
+    # This tokenizer is generic: it doesn't know which models have segments, the config does.
+    has_segments = getattr(model.config, "type_vocab_size", 0) > 1
+    for row, logits in zip(ROWS, found, strict=True):
+        inputs = tokenizer(
+            row.text, row.pair, return_tensors="pt", return_token_type_ids=has_segments
+        )
+        with torch.no_grad():
+            wanted = model(**inputs).logits[0].numpy()
+        assert np.abs(logits - wanted).max() < 1e-4
