@@ -11,7 +11,7 @@ from microtome.families import adapt
 from microtome.observe import decode, readout_of
 from microtome.observe.scanning import VocabularyScan
 
-N_TEXTS = 8
+N_TEXTS = 16
 
 
 def algorithm_flops(sizes: dict[str, int], n_tokens: int, n_read: int) -> int:

@@ -100,13 +100,27 @@ class _Loop:
         return max(float(np.abs(own - ours.baseline).max()) for own in self.found.values())
 
 
+def one_pass(clock: Clock, n_rounds: int) -> Row:
+    """One ablated pass by the peers: each of them needs all 157."""
+    model = workloads.classifier("base")
+    model.set_attn_implementation("eager")
+    batch = rivals.padded(workloads.texts(workloads.lengths("sst2", 8)[0]), rivals.NAIVE_LENGTH)
+    wanted = rivals.logits_with_head_off(model, batch, 4, [3])
+    works = {"plain": lambda: rivals.logits_with_head_off(model, batch, 4, [3])}
+    for name, ablate in rivals.peers().items():
+        np.testing.assert_allclose(ablate(model, batch, 4, 3), wanted, atol=1e-4, err_msg=name)
+        works[name] = lambda ablate=ablate: ablate(model, batch, 4, 3)
+    timed = clock.rounds(works, n_rounds)
+    others = {name: timed[name] for name in works if name != "plain"}
+    return Row("one pass of the plain loop, base, pad-128", timed["plain"], others)
+
+
 def main() -> None:
     given = options(__doc__)
     clock = Clock(given.clock)
-    with torch.inference_mode():
+    with torch.no_grad():
         rows = [job(clock, given.rounds, *one) for one in JOBS]
-    for peer in rivals.installed_peers():
-        rows[0].notes += f"; {peer} is installed but not timed: it runs the same 157 passes"
+        rows.append(one_pass(clock, given.rounds))
     finish("observe_sweep", rows, given)
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import torch
@@ -14,7 +15,6 @@ from transformers.models.bert.modeling_bert import BertSelfAttention
 from microtome.observe import Texts
 
 NAIVE_LENGTH = 128
-PEERS = ("nnsight", "pyvene", "transformer_lens")
 
 
 def padded(texts: Texts, to: int | None = None) -> dict[str, Tensor]:
@@ -24,10 +24,6 @@ def padded(texts: Texts, to: int | None = None) -> dict[str, Tensor]:
     ids = torch.zeros(mask.shape, dtype=torch.long)
     ids[mask] = torch.from_numpy(texts.ids)
     return {"input_ids": ids, "attention_mask": mask.long()}
-
-
-def installed_peers() -> list[str]:
-    return [name for name in PEERS if importlib.util.find_spec(name) is not None]
 
 
 @contextmanager
@@ -55,6 +51,96 @@ def logits_with_head_off(
     """One pass of the plain loop."""
     with head_off(model, layer, heads):
         return model(**batch).logits
+
+
+def peers() -> dict[str, Callable[..., Tensor]]:
+    """One ablated pass by each peer that is installed, and by a plain torch hook.
+
+    TransformerLens isn't among them: its BERT bridge ignores a changed attention pattern, so there
+    is no result to compare.
+    """
+    known = {"torch hooks": _by_hooks, "nnsight": _by_nnsight, "pyvene": _by_pyvene}
+    return {
+        name: ablate
+        for name, ablate in known.items()
+        if name == "torch hooks" or importlib.util.find_spec(name) is not None
+    }
+
+
+def _mean_value(value: Tensor, batch: dict[str, Tensor]) -> Tensor:
+    """What uniform attention over real tokens gives: (B, L, D) → (B, 1, D)."""
+    mask = batch["attention_mask"][..., None].to(value.dtype)
+    return (value * mask).sum(1, keepdim=True) / mask.sum(1, keepdim=True)
+
+
+def _columns(model: PreTrainedModel, head: int) -> slice:
+    width = model.config.hidden_size // model.config.num_attention_heads
+    return slice(head * width, (head + 1) * width)
+
+
+@torch.no_grad()
+def _by_hooks(model: PreTrainedModel, batch: dict[str, Tensor], layer: int, head: int) -> Tensor:
+    own = model.bert.encoder.layer[layer].attention
+    columns, kept = _columns(model, head), {}
+
+    def keep(_module, _inputs, value):
+        kept["mean"] = _mean_value(value, batch)
+
+    def put(_module, inputs):
+        context = inputs[0].clone()
+        context[..., columns] = kept["mean"][..., columns]
+        return (context,)
+
+    handles = [
+        own.self.value.register_forward_hook(keep),
+        own.output.dense.register_forward_pre_hook(put),
+    ]
+    logits = model(**batch).logits
+    for handle in handles:
+        handle.remove()
+    return logits
+
+
+@torch.no_grad()
+def _by_nnsight(model: PreTrainedModel, batch: dict[str, Tensor], layer: int, head: int) -> Tensor:
+    from nnsight import NNsight
+
+    columns = _columns(model, head)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # BERT has modules called "output"
+        wrapped = NNsight(model)
+    with wrapped.trace(**batch):
+        own = wrapped.bert.encoder.layer[layer].attention.self
+        mean = _mean_value(own.value.output, batch)
+        own.output[0][:, :, columns] = mean[:, :, columns]
+        logits = wrapped.classifier.output.save()
+    return logits  # noqa: RET504  # nnsight binds it when the block ends
+
+
+@torch.no_grad()
+def _by_pyvene(model: PreTrainedModel, batch: dict[str, Tensor], layer: int, head: int) -> Tensor:
+    import pyvene
+
+    columns, kept = _columns(model, head), {}
+
+    def keep(value, *_rest, **_options):
+        kept["mean"] = _mean_value(value, batch)
+        return value
+
+    def put(context, *_rest, **_options):
+        changed = context.clone()
+        changed[..., columns] = kept["mean"][..., columns]
+        return changed
+
+    place = f"bert.encoder.layer[{layer}].attention"
+    wrapped = pyvene.IntervenableModel(
+        [
+            {"component": f"{place}.self.value.output", "intervention": keep},
+            {"component": f"{place}.output.dense.input", "intervention": put},
+        ],
+        model=model,
+    )
+    return wrapped(batch)[1].logits
 
 
 @torch.no_grad()

@@ -75,6 +75,24 @@ def test_question_answering_sweeps_give_every_token_of_every_text(kind):
         np.testing.assert_allclose(logits, theirs, rtol=1e-4, atol=1e-4)
 
 
+def test_answer_logits_can_be_reduced_chunk_by_chunk():
+    """Kept per text: the best start and its score, from every target's own logits."""
+    model = tiny_model("bert", "question-answering")
+    texts = random_texts(LENGTHS)
+
+    def best_start(logits, chunk):
+        starts = np.split(logits[:, 0], np.cumsum(texts.lengths[chunk.texts])[:-1])
+        return np.array([[own.argmax(), own.max()] for own in starts], dtype=np.float32)
+
+    whole = sweep(model, texts, ["0.1", "2.*"], tokens_in_flight=50)
+    ours = sweep(model, texts, ["0.1", "2.*"], reduce=best_start, tokens_in_flight=50)
+    assert ours.logits.shape == (2, len(texts), 2)
+    for logits, reduced in zip(whole.logits, ours.logits, strict=True):
+        starts = np.split(logits[:, 0], texts.offsets[1:-1])
+        np.testing.assert_array_equal(reduced[:, 0], [own.argmax() for own in starts])
+        np.testing.assert_allclose(reduced[:, 1], [own.max() for own in starts], rtol=1e-5)
+
+
 def test_mean_pooled_sweeps_run_the_whole_last_layer():
     model = tiny_model("modernbert", "classification", classifier_pooling="mean", num_labels=3)
     texts = random_texts(LENGTHS)

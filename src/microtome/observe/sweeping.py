@@ -41,8 +41,8 @@ class Sweep:
 
     targets: tuple[Target, ...]
     how: How
-    baseline: FloatArray  # (n, labels); question answering (T, 2)
-    logits: FloatArray  # (targets, n, labels); question answering (targets, T, 2)
+    baseline: FloatArray  # (n, labels); question answering (T, 2), or what ``reduce`` made of it
+    logits: FloatArray  # (targets, n, labels); (targets, T, 2) or reduced, likewise
     n_truncated: int = 0
 
     @property
@@ -62,6 +62,7 @@ def sweep(
     targets: Sequence[Target | str | Sequence[str]] | None = None,
     *,
     how: How = "uniform",
+    reduce: Callable[[FloatArray, Chunk], FloatArray] | None = None,
     tokens_in_flight: int = VARIANT_TOKENS_IN_FLIGHT,
     progress: Callable[[int, int], None] | None = None,
     device: torch.device | str | None = None,
@@ -70,7 +71,9 @@ def sweep(
     """Logits of every text with each target switched off; without ``targets`` all heads and layers.
 
     ``uniform`` is the paper's disabling (1/L over the tokens a query sees), ``zero`` takes the
-    head's columns of the output projection away. ``progress`` is told (texts done, texts).
+    head's columns of the output projection away. ``reduce`` makes (n, k) numbers of a chunk's
+    (T, 2) answer logits: those of all tokens and targets would fill gigabytes for a whole SQuAD.
+    ``progress`` is told (texts done, texts).
     """
     check_how(how)
     family = forward.bound(model, device=device, dtype=dtype)
@@ -81,12 +84,13 @@ def sweep(
         )
     chosen = _targets(family, targets)
     own = fitted(texts, family.n_positions)
-    by_token = family.head == "question-answering"
+    by_token = family.head == "question-answering" and reduce is None
     kept, done = _Kept(len(texts.ids) if by_token else len(own), len(chosen)), 0
     for chunk in _chunks(own, chosen, tokens_in_flight, family.model.device):
         rows = own.source_of(chunk.tokens) if by_token else chunk.texts
         for place, logits in _chunk_sweep(family, chunk, chosen, how, tokens_in_flight):
-            kept.put(place, rows, logits)
+            numbers = logits.float().cpu().numpy()
+            kept.put(place, rows, numbers if reduce is None else reduce(numbers, chunk))
         done += len(chunk.texts)
         if progress is not None:
             progress(done, len(own))
@@ -100,11 +104,11 @@ class _Kept:
         self.n_rows, self.n_targets = n_rows, n_targets
         self.logits: FloatArray = np.empty((0, 0, 0), dtype=np.float32)
 
-    def put(self, place: int, rows: NDArray[np.int64], logits: Tensor) -> None:
+    def put(self, place: int, rows: NDArray[np.int64], logits: FloatArray) -> None:
         if self.logits.size == 0:
             shape = (self.n_targets + 1, self.n_rows, logits.shape[-1])
             self.logits = np.full(shape, -np.inf, dtype=np.float32)
-        self.logits[place + 1, rows] = logits.float().cpu().numpy()
+        self.logits[place + 1, rows] = logits
 
 
 def _targets(
