@@ -18,7 +18,9 @@ from transformers import AutoModelForMaskedLM, AutoTokenizer
 from microtome.errors import RequestError
 from microtome.models import load
 from microtome.training.pretrain import PretrainRequest, Progress, pretrain
-from microtome.training.pretraining.schedule import Stage
+from microtome.training.pretraining.preparation import prepare
+from microtome.training.pretraining.run import Training
+from microtome.training.pretraining.schedule import Stage, plan_of
 
 WORDS = ["the", "a", "cat", "dog", "house", "tree", "walks", "sees", "likes", "big", "near"]
 
@@ -155,6 +157,19 @@ def test_a_calibrated_plan_is_stored_and_then_fixed(text, tmp_path):
     (again.work / "plan.json").write_text(stored)
     pretrain(again)
     assert (again.work / "plan.json").read_text() == stored
+
+
+def test_extra_text_joins_in_the_stages_that_ask_for_it(text, tmp_path):
+    extra = tmp_path / "extra.txt"
+    extra.write_text("\n\n".join(["stone stone stone stone stone stone ."] * 20))
+    stages = (Stage(2, 16, 4, 0.3, 2), Stage(2, 16, 4, 0.3, 2, extra=0.5))
+    request = request_for(text, tmp_path / "model", stages=stages, extra_text=(extra,))
+    prepared = prepare(request)
+    training = Training(request, prepared, plan_of(stages))
+    stone = set(prepared.tokenizer.encode("stone", add_special_tokens=False).ids)
+    for step, n_rows in enumerate((0, 0, 2, 2)):
+        shown = training.batch(step).ids
+        assert sum(len(stone & set(row)) == len(stone) for row in shown.tolist()) == n_rows
 
 
 def test_other_text_in_the_same_folder_is_refused(text, tmp_path):

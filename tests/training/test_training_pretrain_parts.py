@@ -56,7 +56,7 @@ def test_the_rate_rises_stays_and_falls_by_step():
 
 
 def test_hours_become_steps_by_the_share_and_speed_of_each_stage():
-    outlined = outline(12, grow=True, length=64, n_rows=64, long=512, extra=False)
+    outlined = outline(12, grow=True, length=64, n_rows=64, long=512)
     assert [stage.layers for stage, _ in outlined] == [3, 6, 12, 12]
     assert sum(share for _, share in outlined) == pytest.approx(1)
     plan = make_plan(outlined, seconds=1000, per_step=[0.5, 1.0, 2.0, 4.0])

@@ -44,7 +44,7 @@ class PretrainRequest:
     warm_start: bool = True  # word embeddings from neighbour counts, instead of chance
     length: int = 64
     n_rows: int = 64
-    extra_text: tuple[Path, ...] = ()  # joins in the stages marked `extra`: at the end
+    extra_text: tuple[Path, ...] = ()  # joins at full depth, as each stage's `extra` says
     heldout_share: float = 0.01
     n_heldout_rows: int = 512  # rows that are scored
     seed: int = 0

@@ -31,7 +31,7 @@ class Prepared:
     tokenizer: Tokenizer
     tokens: Tokens
     training: Array
-    extended: Array  # training and extra text; the same as `training` where there is none
+    extra: Array | None  # joins at the end, where there is any
     heldout: Array
     by_frequency: Array  # token ids, the commonest of the training text first
     facts: dict[str, Any]
@@ -58,12 +58,11 @@ def prepare(request: PretrainRequest) -> Prepared:
     _check_same(request, facts)
     tokenizer = Tokenizer.from_file(str(folder / "vocabulary.json"))
     training = np.load(folder / "training.npy", mmap_mode="r")
-    extra = _extra_tokens(request, tokenizer, folder)
     return Prepared(
         tokenizer=tokenizer,
         tokens=token_ids(tokenizer),
         training=training,
-        extended=training if extra is None else np.concatenate([training, extra]),
+        extra=_extra_tokens(request, tokenizer, folder),
         heldout=np.load(folder / "heldout.npy", mmap_mode="r"),
         by_frequency=np.argsort(-_counts(training, tokenizer), kind="stable"),
         facts=facts,
@@ -130,9 +129,7 @@ def _extra_tokens(request: PretrainRequest, tokenizer: Tokenizer, folder: Path) 
     file = folder / "extra.npy"
     if not file.exists():
         documents = [d for path in request.extra_text for d in text.documents(text.read_text(path))]
-        separator = np.array([tokenizer.token_to_id("[SEP]")])
-        stream = text.token_stream(tokenizer, documents)
-        np.save(file, np.concatenate([separator.astype(stream.dtype), stream]))
+        np.save(file, text.token_stream(tokenizer, documents))
     return np.asarray(np.load(file))
 
 

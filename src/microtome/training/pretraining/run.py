@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 PAIRS = 0.25  # rows that are split in two segments, so that segment 1 is trained, too
 CURVE_ROWS = 64
+EXTRA = 0.125  # rows from the extra text, in the stages at full depth
 DECODED_EVERY = 10  # log lines
 
 
@@ -69,7 +70,7 @@ def calibrated_plan(request: PretrainRequest, prepared: Prepared) -> Plan:
         length=request.length,
         n_rows=request.n_rows,
         long=request.positions,
-        extra=bool(request.extra_text),
+        extra=EXTRA if request.extra_text else 0.0,
     )
     per_step = [seconds_per_step(request, prepared, stage) for stage, _ in outlined]
     return make_plan(outlined, seconds=request.hours * 3600, per_step=per_step)
@@ -183,16 +184,22 @@ class Training:
     def batch(self, step: int) -> Batch:
         """The masked rows of a step; a function of the step and the seed."""
         stage = self.plan.stages[self.plan.at(step)[0]]
-        stream = self.prepared.extended if stage.extra else self.prepared.training
-        order = RowOrder(stream, stage.length, stage.n_rows, self.request.seed)
-        tokens = self.prepared.tokens
+        tokens, place = self.prepared.tokens, self.plan.row_step(step)
         return make_batch(
-            order.rows(self.plan.row_step(step), tokens),
+            np.concatenate([order.rows(place, tokens) for order in self._rows(stage)]),
             rate=stage.masked,
             pairs=PAIRS,
             tokens=tokens,
             random=np.random.default_rng([self.request.seed, 2, step]),
         )
+
+    def _rows(self, stage: Stage) -> list[RowOrder]:
+        prepared, seed = self.prepared, self.request.seed
+        if prepared.extra is None:
+            return [RowOrder(prepared.training, stage.length, stage.n_rows, seed)]
+        n_extra = round(stage.extra * stage.n_rows)
+        shares = [(prepared.training, stage.n_rows - n_extra), (prepared.extra, n_extra)]
+        return [RowOrder(stream, stage.length, n, seed) for stream, n in shares if n]
 
     def _grow(self, layers: int) -> None:
         before, state = self.model, self.optimizer.state()

@@ -23,7 +23,7 @@ class Stage:
     n_rows: int
     masked: float  # the share of tokens that is asked for
     steps: int = 0
-    extra: bool = False  # the extra text, too
+    extra: float = 0.0  # the share of rows from the extra text
     candidates: int = 0  # tokens compared with the true one; 0: the whole vocabulary
 
     @property
@@ -93,7 +93,7 @@ def depths_to(n_layers: int, *, grow: bool) -> tuple[int, ...]:
 
 
 def outline(
-    n_layers: int, *, grow: bool, length: int, n_rows: int, long: int, extra: bool
+    n_layers: int, *, grow: bool, length: int, n_rows: int, long: int, extra: float = 0.0
 ) -> list[tuple[Stage, float]]:
     """Stages without steps, and the share of the time that each gets.
 
@@ -103,7 +103,9 @@ def outline(
     depths = depths_to(n_layers, grow=grow)
     early = [0.9] if len(depths) == 1 else [0.5, *[0.4 / (len(depths) - 1)] * (len(depths) - 1)]
     stages = [
-        (Stage(depth, length, n_rows, masked=0.3 if depth < n_layers else 0.2), share)
+        (Stage(depth, length, n_rows, masked=0.3), share)
+        if depth < n_layers
+        else (Stage(depth, length, n_rows, masked=0.2, extra=extra), share)
         for depth, share in zip(depths, early, strict=True)
     ]
     n_long = max(1, n_rows * length // long)
