@@ -7,7 +7,16 @@ from hypothesis import strategies as some
 from scipy import stats
 
 from microtome.errors import RequestError
-from microtome.statistics import bootstrap, f1, matthews, mean, pearson, resampling, spearman
+from microtome.statistics import (
+    SumMetric,
+    bootstrap,
+    f1,
+    matthews,
+    mean,
+    pearson,
+    resampling,
+    spearman,
+)
 from microtome.statistics.resampling import Units, draw_counts, draw_sums, tail_of
 
 
@@ -143,3 +152,21 @@ def test_clusters_that_do_not_fit_are_refused():
         bootstrap(mean([1.0, 0.0]), clusters=[1, 2, 3])
     with pytest.raises(RequestError, match="0 rows"):
         Units.of(None, 0)
+
+
+def test_a_row_that_holds_many_answers_is_like_a_cluster():
+    rng = np.random.default_rng(8)
+    sizes = rng.integers(5, 30, 80)
+    accuracy_of = rng.beta(4, 1, 80)
+    right = np.concatenate([rng.random(n) < p for n, p in zip(sizes, accuracy_of, strict=True)])
+    clusters = np.repeat(np.arange(80), sizes)
+    counts = np.bincount(clusters, right)
+    one_row_per_cluster = SumMetric(
+        np.stack([counts, sizes], axis=1).astype(float),
+        lambda sums: sums[:, 0] / sums[:, 1],
+        worst=np.array([[0.0, 1.0]]),
+        best=np.array([[1.0, 1.0]]),
+    )
+    by_cluster = bootstrap(mean(right), clusters=clusters)
+    added_up = bootstrap(one_row_per_cluster)
+    assert (added_up.low, added_up.high) == pytest.approx((by_cluster.low, by_cluster.high))

@@ -6,7 +6,7 @@ are alike (four kinds of them behind an F1) are drawn as counts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -111,20 +111,28 @@ def _resample_sums(
     metric: SumMetric, units: Units, rng: np.random.Generator, repeats: int
 ) -> Draws:
     columns = units.sums(metric.columns)
-    worst, best = metric.worst, metric.best
-    if units.of_row is not None or len(worst) == 0:
-        worst_seen, best_seen = _extremes_seen(metric, columns)
-        worst, best = np.concatenate([worst, worst_seen]), np.concatenate([best, best_seen])
+    total = columns.sum(axis=0)
+    without = metric.of_sums(total - columns)  # (units,): highest without the worst unit
+    worst = _unseen(metric.of_sums, total, metric.worst, columns[np.argmax(without)], -1)
+    best = _unseen(metric.of_sums, total, metric.best, columns[np.argmin(without)], 1)
     sums = draw_sums(columns, rng, repeats)
-    unseen = rng.exponential(size=(repeats, len(worst)))
-    return Draws(metric.of_sums(sums + unseen @ worst), metric.of_sums(sums + unseen @ best))
+    weight = rng.exponential(size=(repeats, max(len(worst), len(best))))
+    low = metric.of_sums(sums + weight[:, : len(worst)] @ worst)
+    high = metric.of_sums(sums + weight[:, : len(best)] @ best)
+    return Draws(low, high)
 
 
-def _extremes_seen(metric: SumMetric, columns: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The unit without which the score is highest, and the one without which it is lowest."""
-    without = metric.of_sums(columns.sum(axis=0) - columns)
-    worst, best = int(np.argmax(without)), int(np.argmin(without))
-    return columns[worst : worst + 1], columns[best : best + 1]
+def _unseen(
+    of_sums: Callable[[FloatArray], FloatArray],
+    total: FloatArray,
+    rows: FloatArray,
+    seen: FloatArray,
+    direction: int,
+) -> FloatArray:
+    """The metric's extreme rows, and the most extreme unit seen where it goes further than they."""
+    with_row, with_seen = of_sums(total + rows), of_sums(total + seen[None])[0]
+    further = (with_seen - with_row) * direction > 1e-12
+    return np.vstack([rows, seen]) if further.all() else rows
 
 
 def draw_sums(columns: FloatArray, rng: np.random.Generator, repeats: int) -> FloatArray:
