@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from microtome.tasks.answers import normalise, score_answer
     from microtome.tasks.cache import cache_folder, cache_size, clear_cache
     from microtome.tasks.dataset import Dataset
-    from microtome.tasks.encoding import Encoded, encode, has_segments
+    from microtome.tasks.encoding import Encoded, encode
     from microtome.tasks.evaluation import (
         Evaluation,
         evaluate_answers,
@@ -39,7 +39,6 @@ _LATER = {
     "Dataset": "dataset",
     "Encoded": "encoding",
     "encode": "encoding",
-    "has_segments": "encoding",
     "Evaluation": "evaluation",
     "evaluate_answers": "evaluation",
     "evaluate_choices": "evaluation",
@@ -91,7 +90,6 @@ __all__ = [
     "evaluate_spans",
     "find_split",
     "find_task",
-    "has_segments",
     "label_map",
     "metric_of",
     "normalise",

@@ -63,8 +63,8 @@ def encode(
 ) -> Encoded:
     """The rows as tokens, the longer text of a pair cut first where both are too long.
 
-    ``segments``: whether the model tells the two texts apart (``has_segments(config)``); None asks
-    the tokenizer.
+    ``segments``: whether the model tells the two texts apart (its family knows); None asks the
+    tokenizer, and a generic one says no.
     """
     max_length = length_limit(dataset, tokenizer, max_length)
     with_segments = uses_segments(tokenizer) if segments is None else segments
@@ -131,11 +131,6 @@ def plain_backend(tokenizer: Any) -> Tokenizer:  # noqa: ANN401
     copy.no_truncation()
     copy.no_padding()
     return copy
-
-
-def has_segments(config: Any) -> bool:  # noqa: ANN401  # transformers' configs have no types
-    """Whether a model with this config tells two texts apart: the answer for ``segments``."""
-    return int(getattr(config, "type_vocab_size", 0) or 0) > 1
 
 
 def uses_segments(tokenizer: Any) -> bool:  # noqa: ANN401
