@@ -1,0 +1,158 @@
+"""The drawing of a heat map: a cell for every pair of labels, its value readable without colour."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from microtome.report.drawing import Drawing, Label, Mark, Shape, box
+from microtome.report.palette import N_STEPS
+from microtome.report.text import is_number, number, plain, shortened, width_of
+from microtome.views import HeatMap
+
+TOP = 42
+GAP = 2
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Where the cells lie."""
+
+    left: float
+    cell: float
+    height: float
+    shows_values: bool
+
+    def corner(self, row: int, column: int) -> tuple[float, float]:
+        """The upper left corner of a cell."""
+        return self.left + column * self.cell, TOP + row * self.height
+
+
+def draw_heat_map(view: HeatMap, *, width: float) -> Drawing:
+    """A heat map that fits the width if its cells can; else it is wider, and scrolls."""
+    grid = _grid(view, width)
+    scale = _Colors(view)
+    marks = [*_labels(view, grid), *_cells(view, grid, scale)]
+    bottom = TOP + len(view.rows) * grid.height
+    marks += _legend(view, scale, bottom + 18)
+    wide = max(grid.left + len(view.columns) * grid.cell + 4, min(width, 300.0))
+    return Drawing(wide, bottom + 58, tuple(marks), _summary(view))
+
+
+def _grid(view: HeatMap, width: float) -> Grid:
+    names = [plain(name) for name in view.rows]
+    left = min(120.0, max([width_of(name, 12) for name in names] + [26.0])) + 12
+    cell = (width - left - 4) / max(len(view.columns), 1)
+    cell = min(52.0, max(17.0, cell))
+    longest = max([width_of(text, 10.5) for row in _texts(view) for text in row] + [0.0])
+    shows_values = cell - GAP >= longest + 3 and cell >= 30
+    return Grid(left, cell, min(30.0, max(18.0, 0.7 * cell)), shows_values)
+
+
+class _Colors:
+    """The step of the colour map that a value falls on."""
+
+    def __init__(self, view: HeatMap) -> None:
+        known = [float(v) for row in view.values for v in row if v is not None and is_number(v)]
+        self.low, self.high = min(known, default=0.0), max(known, default=0.0)
+        if view.diverging:
+            reach = max(abs(self.low), abs(self.high))
+            self.low, self.high = -reach, reach
+        self.kind = "d" if view.diverging else "q"
+
+    def pen(self, value: float) -> str:
+        if self.high <= self.low:
+            return f"{self.kind}{N_STEPS // 2}"
+        share = (value - self.low) / (self.high - self.low)
+        return f"{self.kind}{round(share * (N_STEPS - 1))}"
+
+
+def _texts(view: HeatMap) -> list[list[str]]:
+    return [[_short(view, value) for value in row] for row in view.values]
+
+
+def _short(view: HeatMap, value: float | None) -> str:
+    if value is None or not is_number(value):
+        return ""
+    return number(value, percent=view.percent, plus=view.diverging)
+
+
+def _long(view: HeatMap, value: float | None) -> str:
+    """A value with its unit: "+1.2 points", "share 31.0 %"."""
+    text, unit = _short(view, value), plain(view.value_label)
+    if not text:
+        return "not measured"
+    if view.percent and "point" not in unit:
+        return f"{unit} {text} %"
+    return f"{text} {unit}" if view.percent else f"{unit} {text}"
+
+
+def _labels(view: HeatMap, grid: Grid) -> Iterator[Mark]:
+    yield Label(4, 14, plain(view.row_label) + " ↓", "name")
+    yield Label(grid.left, 14, plain(view.column_label) + " →", "name")
+    for j, name in enumerate(view.columns):
+        x, _ = grid.corner(0, j)
+        text = shortened(plain(name), grid.cell + 2, 12)
+        yield Label(x + (grid.cell - GAP) / 2, TOP - 8, text, anchor="middle")
+    for i, name in enumerate(view.rows):
+        _, y = grid.corner(i, 0)
+        text = shortened(plain(name), grid.left - 12, 12)
+        yield Label(grid.left - 8, y + grid.height / 2 + 3.5, text, anchor="end")
+
+
+def _cells(view: HeatMap, grid: Grid, scale: _Colors) -> Iterator[Mark]:
+    marked = set(view.marked)
+    size = grid.cell - GAP, grid.height - GAP
+    for i, row in enumerate(view.values):
+        for j, value in enumerate(row):
+            x, y = grid.corner(i, j)
+            hint = (
+                f"{plain(view.row_label)} {plain(view.rows[i])}, "
+                f"{plain(view.column_label)} {plain(view.columns[j])}: {_long(view, value)}"
+            )
+            if value is None or not is_number(value):
+                yield box(x + 0.5, y + 0.5, size[0] - 1, size[1] - 1, "missing", hint)
+                continue
+            pen = scale.pen(value)
+            yield box(x, y, *size, pen, hint + (", significant" if (i, j) in marked else ""))
+            if grid.shows_values:
+                middle = x + size[0] / 2, y + size[1] / 2 + 4
+                yield Label(*middle, _short(view, value), f"{pen}t", anchor="middle")
+            if (i, j) in marked:
+                corner = (x + size[0] - 5.5, y + 5.5) if grid.shows_values else (
+                    x + size[0] / 2, y + size[1] / 2)  # fmt: skip
+                yield _diamond(*corner, 4.0, f"{pen}t")
+
+
+def _diamond(x: float, y: float, r: float, pen: str) -> Shape:
+    return Shape(((x, y - r), (x + r, y), (x, y + r), (x - r, y)), pen, closed=True)
+
+
+def _legend(view: HeatMap, scale: _Colors, y: float) -> Iterator[Mark]:
+    """The colour scale with its ends, and what the diamond means."""
+    strip = 7.0
+    for step in range(N_STEPS):
+        yield box(4 + step * strip, y, strip, 10, f"{scale.kind}{step}")
+    right = 4 + N_STEPS * strip
+    ends = [(4.0, "start", scale.low), (right, "end", scale.high)]
+    for x, anchor, value in ends:
+        yield Label(x, y + 24, _short(view, value), anchor=anchor)  # type: ignore[arg-type]
+    if view.diverging:
+        yield Label((4 + right) / 2, y + 24, "0", anchor="middle")
+    unit = plain(view.value_label) + (
+        " (%)" if view.percent and "point" not in view.value_label else ""
+    )
+    yield Label(right + 10, y + 9, shortened(unit, 140, 12), "name")
+    if view.marked:
+        yield _diamond(right + 14, y + 20, 4.0, "sign")
+        yield Label(right + 24, y + 24, "significant")
+
+
+def _summary(view: HeatMap) -> str:
+    known = [v for row in view.values for v in row if v is not None and is_number(v)]
+    words = f"{plain(view.title)}. Heat map, {len(view.rows)} {plain(view.row_label)} rows by"
+    words += f" {len(view.columns)} {plain(view.column_label)} columns"
+    if not known:
+        return f"{words}; nothing measured."
+    ends = f"{_short(view, min(known))} to {_long(view, max(known))}"
+    return f"{words}; {ends}; {len(view.marked)} significant."

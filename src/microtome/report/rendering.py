@@ -1,0 +1,209 @@
+"""Pages and views as HTML. The template escapes every text; a policy lets nothing else run."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from microtome.report.curves import draw_curve
+from microtome.report.drawing import Drawing
+from microtome.report.heatmaps import draw_heat_map
+from microtome.report.page import Page, Section
+from microtome.report.palette import DARK, LIGHT, pen_rules, variables
+from microtome.report.svg import FONTS, inline_svg
+from microtome.report.text import column_texts, heading, is_number, paragraphs, plain
+from microtome.views import Cell, Curve, HeatMap, Sentences, Table, View
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+WIDE, NARROW = 720.0, 326.0  # drawn twice: text keeps its size on a telephone
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A view and the name of its files; without a name it has none."""
+
+    view: View
+    stem: str = ""
+
+    @property
+    def kind(self) -> str:
+        """The macro that shows it."""
+        return {Curve: "figure", HeatMap: "figure", Table: "table", Sentences: "sentences"}[
+            type(self.view)
+        ]
+
+
+def draw(view: View, *, width: float = WIDE) -> Drawing | None:
+    """The drawing of a view that is drawn; tables and sentences aren't."""
+    if isinstance(view, Curve):
+        return draw_curve(view, width=width)
+    if isinstance(view, HeatMap):
+        return draw_heat_map(view, width=width)
+    return None
+
+
+def drawn(view: View) -> str:
+    """A figure at both widths, as SVG inside the page."""
+    from markupsafe import Markup
+
+    parts = []
+    for kind, width in (("wide", WIDE), ("narrow", NARROW)):
+        drawing = draw(view, width=width)
+        assert drawing is not None
+        parts.append(inline_svg(drawing, kind=kind))
+    return Markup("".join(parts))  # every text in it went through html.escape
+
+
+@dataclass(frozen=True)
+class TableCell:
+    """A cell of a table: what is shown, and what it is sorted by."""
+
+    text: str
+    value: str
+    is_number: bool
+
+
+def table_rows(table: Table) -> list[list[TableCell]]:
+    """The cells of a table, row by row; digits are chosen by column."""
+    columns = []
+    for j, name in enumerate(table.columns):
+        cells: list[Cell] = [row[j] for row in table.rows]
+        texts = column_texts(cells, percent=name in table.percent)
+        columns.append(
+            [
+                TableCell(text, repr(v) if is_number(v) else "", is_number(v))
+                for v, text in zip(cells, texts, strict=True)
+            ]
+        )
+    return [list(row) for row in zip(*columns, strict=True)]
+
+
+def numeric_columns(table: Table) -> list[bool]:
+    """Which columns hold numbers alone: they are set to the right."""
+    return [
+        any(is_number(row[j]) for row in table.rows)
+        and all(row[j] is None or is_number(row[j]) for row in table.rows)
+        for j in range(len(table.columns))
+    ]
+
+
+def sentence_rows(view: Sentences) -> list[tuple[str, list[tuple[str, bool]]]]:
+    """Each row's label, and its tokens with whether they are right."""
+
+    def is_right(i: int, token: str) -> bool:
+        return i < len(view.tokens) and token == view.tokens[i]
+
+    return [
+        (plain(label), [(plain(token), is_right(i, token)) for i, token in enumerate(tokens)])
+        for label, tokens in view.decoded
+    ]
+
+
+def listed(facts: object, depth: int = 0) -> list[tuple[int, str, str]]:
+    """Nested facts as lines: depth, name, value."""
+    if not isinstance(facts, Mapping):
+        return [(depth, "", plain(facts))]
+    lines: list[tuple[int, str, str]] = []
+    for name, value in facts.items():
+        if isinstance(value, Mapping) and value:
+            lines += [(depth, plain(name), ""), *listed(value, depth + 1)]
+        else:
+            lines.append((depth, plain(name), _fact(value)))
+    return lines
+
+
+def _fact(value: object) -> str:
+    if isinstance(value, (list, tuple)):
+        return plain(", ".join(map(str, value)))
+    return "–" if value is None or value == {} else plain(value)
+
+
+@cache
+def environment() -> Environment:
+    """The templates; every expression is escaped."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    made = Environment(
+        loader=PackageLoader("microtome.report", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters["plain"] = plain
+    made.filters["heading"] = heading
+    made.filters["paragraphs"] = paragraphs
+    made.globals.update(
+        drawn=drawn, table_rows=table_rows, numeric_columns=numeric_columns,
+        sentence_rows=sentence_rows, listed=listed,
+    )  # fmt: skip
+    return made
+
+
+def asset(name: str) -> str:
+    """A file that goes into the page."""
+    return files("microtome.report").joinpath("templates", name).read_text(encoding="utf-8")
+
+
+@cache
+def style() -> str:
+    """The page's style sheet: colours for light and dark, pens, and the rest."""
+    dark = f"@media screen and (prefers-color-scheme:dark){{.mt{{{variables(DARK)}}}}}"
+    fonts = f".mt{{--fonts:{FONTS};{variables(LIGHT)}}}"
+    return f"{fonts}{dark}{pen_rules('.mt')}\n{asset('views.css')}{asset('page.css')}"
+
+
+@cache
+def notebook_style() -> str:
+    """The style of a view outside the page: light, since a notebook's own colours aren't known."""
+    fonts = f".mt{{--fonts:{FONTS};{variables(LIGHT)}}}"
+    return f"{fonts}{pen_rules('.mt')}{asset('views.css')}"
+
+
+def digest(text: str) -> str:
+    """The hash by which a content security policy knows an inline text."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def policy(script: str, sheet: str) -> str:
+    """Nothing may be loaded; only this script and this style may run."""
+    return (
+        "default-src 'none'; img-src data:; "
+        f"script-src '{digest(script)}'; style-src '{digest(sheet)}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def page_html(
+    page: Page, front: list[Shown], sections: list[tuple[Section, str, list[Shown]]]
+) -> str:
+    """The whole page; each section comes with the name of its CSV file and its views."""
+    from markupsafe import Markup
+
+    script, sheet = asset("page.js"), style()
+    asked = {section.finding: (i, section) for i, (section, _, _) in enumerate(sections, 1)}
+    context: dict[str, Any] = {
+        "page": page,
+        "front": front,
+        "sections": sections,
+        "answers": [(answer, asked.get(answer)) for answer in page.answers],
+        "policy": policy(script, sheet),
+        "script": Markup(script),  # our own file
+        "style": Markup(sheet),  # our own file
+    }
+    return environment().get_template("page.html").render(context)
+
+
+def view_html(view: View) -> str:
+    """One view on its own, for a notebook."""
+    from markupsafe import Markup
+
+    sheet = Markup(notebook_style())  # our own file
+    return environment().get_template("view.html").render(shown=Shown(view), style=sheet)

@@ -1,0 +1,113 @@
+"""How values become text. Everything shown passes here: names, labels and data are hostile.
+
+Escaping for HTML is the template's work; here characters that act instead of being read are made
+visible, and numbers get their digits.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections.abc import Sequence
+
+from microtome.views import Cell
+
+MINUS = "−"
+# Bidirectional controls reorder what stands around them: "gnp.exe" reads as "exe.png".
+_ACTING = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufff9-\ufffb\ufffe\uffff\ud800-\udfff]"
+)
+_BREAKS = re.compile(r"[\t\r\n]+")
+
+
+def plain(text: object) -> str:
+    r"""The text with acting characters spelled out (``\u202e``) and line breaks as spaces."""
+    return _ACTING.sub(lambda found: f"\\u{ord(found[0]):04x}", _BREAKS.sub(" ", str(text)))
+
+
+def paragraphs(text: str) -> list[str]:
+    """The paragraphs of a text that was wrapped for the screen."""
+    return [plain(part.strip()) for part in re.split(r"\n\s*\n", text) if part.strip()]
+
+
+def width_of(text: str, size: float) -> float:
+    """About how wide a text is, in a common sans serif face of this size."""
+    wide = sum(unicodedata.east_asian_width(char) in "WF" for char in text)
+    return size * (0.56 * (len(text) - wide) + wide)
+
+
+def shortened(text: str, room: float, size: float) -> str:
+    """The text, cut with an ellipsis where it is wider than the room for it."""
+    if width_of(text, size) <= room:
+        return text
+    while text and width_of(text + "…", size) > room:
+        text = text[:-1]
+    return text.rstrip() + "…"
+
+
+def is_number(value: object) -> bool:
+    """Whether a value is a finite number (a truth value isn't)."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def signed(text: str, *, plus: bool = False) -> str:
+    """A number's text with a real minus sign, and a plus where asked for."""
+    if text.startswith("-"):
+        return MINUS + text[1:]
+    return f"+{text}" if plus and text.strip("0.,") else text
+
+
+def column_texts(values: Sequence[Cell], *, percent: bool = False) -> list[str]:
+    """The cells of one column, with the same number of digits in all of them."""
+    numbers = [float(v) for v in values if is_number(v)]  # type: ignore[arg-type]
+    plus = percent and any(number < 0 for number in numbers)
+    return [_cell(v, _decimals(numbers), percent=percent, plus=plus) for v in values]
+
+
+def _decimals(numbers: Sequence[float]) -> int:
+    largest = max(map(abs, numbers), default=0.0)
+    return 1 if largest >= 100 else 2 if largest >= 1 else 3
+
+
+def _cell(value: Cell, decimals: int, *, percent: bool, plus: bool) -> str:
+    if value is None or value == "":
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, str):
+        return plain(value)
+    if not math.isfinite(value):
+        return "–" if math.isnan(value) else signed("∞" if value > 0 else "-∞")
+    if percent:
+        return percents(float(value), plus=plus)
+    if isinstance(value, int):
+        return signed(f"{value:,}")
+    if value != 0 and abs(value) < 0.5 * 10**-decimals:
+        return signed(f"{value:.0e}")
+    return signed(f"{value:,.{decimals}f}")
+
+
+def percents(value: float, *, plus: bool = False) -> str:
+    """A share in percent, one decimal: ``87.3``, or ``+1.2`` where signs are wanted."""
+    text = f"{100 * value:.1f}"
+    return signed("0.0" if text == "-0.0" else text, plus=plus)
+
+
+def number(value: float, *, percent: bool, plus: bool = False) -> str:
+    """One value of a figure."""
+    if percent:
+        return percents(value, plus=plus)
+    return signed(f"{value:.3g}", plus=plus)
+
+
+COLUMNS = {
+    "p_holm": "p (Holm)",
+    "p_bh": "p (BH)",
+    "p_maxt": "p (max-T)",
+}
+
+
+def heading(column: str) -> str:
+    """A column's name as a table shows it."""
+    return COLUMNS.get(column) or plain(column).removeprefix("n_").replace("_", " ")
