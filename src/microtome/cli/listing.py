@@ -49,7 +49,9 @@ def _tasks() -> list[dict[str, Any]]:
 
 
 def _experiments() -> list[dict[str, Any]]:
-    return []
+    from microtome.experiments import all_experiments, describe
+
+    return [describe(experiment) for experiment in all_experiments()]
 
 
 def _edits() -> list[dict[str, Any]]:
@@ -70,7 +72,7 @@ _LISTS: dict[Kind, Callable[[], list[dict[str, Any]]]] = {
 _SHOWN = {
     Kind.models: ("name", "family", "layers", "heads", "width", "parameters", "source"),
     Kind.tasks: ("name", "kind", "metrics", "splits", "source"),
-    Kind.experiments: ("name", "section", "options"),
+    Kind.experiments: ("name", "question", "section"),
     Kind.edits: ("form", "summary"),
 }
 

@@ -42,7 +42,7 @@ def baseline_row(baseline: Outcome, dataset: Dataset, *, metric: str) -> dict[st
     if metric == "accuracy" and isinstance(baseline, np.ndarray):
         found = accuracy_interval(baseline, clusters=dataset.clusters)
     else:
-        found = bootstrap(_metric(baseline), clusters=dataset.clusters)
+        found = bootstrap(as_metric(baseline), clusters=dataset.clusters)
     return {
         "target": "baseline", "metric": metric, "value": found.value, "value_low": found.low,
         "value_high": found.high, "delta": 0.0, "low": None, "high": None, "n": found.n,
@@ -73,27 +73,33 @@ def compared(
     ]  # fmt: skip
 
 
-def compare(variant: Outcome, baseline: Outcome, clusters: Clusters) -> Comparison:
+def compare(
+    variant: Outcome, baseline: Outcome, clusters: Clusters, *, level: float = 0.95
+) -> Comparison:
     """Exact McNemar and a score interval where rows are right or wrong, else resampling."""
     if not (isinstance(variant, np.ndarray) and isinstance(baseline, np.ndarray)):
-        return compare_metric(_metric(variant), _metric(baseline), clusters=clusters)
+        return compare_metric(
+            as_metric(variant), as_metric(baseline), clusters=clusters, level=level
+        )
     if _are_answers(variant) and _are_answers(baseline):
-        return compare_accuracy(variant, baseline, clusters=clusters)
-    return compare_metric(mean(variant), mean(baseline), clusters=clusters)
+        return compare_accuracy(variant, baseline, clusters=clusters, level=level)
+    return compare_metric(mean(variant), mean(baseline), clusters=clusters, level=level)
 
 
 def sweep_p(variants: Mapping[str, Outcome], baseline: Outcome, clusters: Clusters) -> Scores:
     """Max-T by shared sign flips."""
     if isinstance(baseline, np.ndarray):
         return max_t(_matrix(variants.values()), baseline, clusters=clusters).p
-    return max_t_of_metrics([_metric(v) for v in variants.values()], baseline, clusters=clusters).p
+    return max_t_of_metrics(
+        [as_metric(v) for v in variants.values()], baseline, clusters=clusters
+    ).p
 
 
 def picked(
     names: Sequence[str], variants: Sequence[Outcome], baseline: Outcome, *, clusters: Clusters
 ) -> dict[str, Any]:
     """What the best variant is worth, the papers' way and honestly; the mean of all variants."""
-    tried: Any = [_metric(variant) for variant in variants]
+    tried: Any = [as_metric(variant) for variant in variants]
     if isinstance(baseline, np.ndarray):
         tried = _matrix(variants)
     naive = naive_gain(tried, baseline, clusters=clusters)
@@ -126,9 +132,10 @@ def _are_answers(scores: Scores) -> bool:
     return bool(np.isin(scores, (0.0, 1.0)).all())
 
 
-def _metric(outcome: Outcome) -> Metric:
+def as_metric(outcome: Outcome) -> Metric:
+    """Scores by row as the metric that is their mean; a metric as it is."""
     return mean(outcome) if isinstance(outcome, np.ndarray) else outcome
 
 
 def _value(outcome: Outcome) -> float:
-    return value_of(_metric(outcome))
+    return value_of(as_metric(outcome))

@@ -49,11 +49,15 @@ def plan(subject: Subject, settings: Mapping[str, Any]) -> list[Trial]:
         "head_disabling:random_sets", NAME, {"how": settings["how"], "seed": 0}, needs=head,
         label="disable random sets of heads",
     )  # fmt: skip
+    greedy = subject.trial(
+        "head_disabling:greedy", NAME, {"how": settings["how"], "splits": settings["splits"]},
+        needs=(*head, *chunks), label="choose sets of heads greedily",
+    )  # fmt: skip
     comparison = subject.trial(
         "head_disabling:compare", NAME, {"how": settings["how"]},
         needs=(*head, *chunks, sets), label="compare",
     )  # fmt: skip
-    return [*head, *chunks, sets, comparison]
+    return [*head, *chunks, sets, greedy, comparison]
 
 
 def sweep(request: Mapping[str, Any], context: Context) -> Result:
@@ -83,6 +87,30 @@ def random_sets(request: Mapping[str, Any], context: Context) -> Result:
         for _ in range(SETS_PER_SIZE)
     ]
     return _swept(request, context, sets)
+
+
+def greedy(request: Mapping[str, Any], context: Context) -> Result:
+    """Sets of heads chosen greedily on one half of the rows and scored on the other.
+
+    On the choosing half the heads are ranked by their own gain, and the best of the leading sets is
+    kept; the other half, which nothing was chosen on, says what it is worth.
+    """
+    from microtome.experiments.choosing import HeadSets
+    from microtome.statistics import honest_choice
+
+    sets = HeadSets.opened(request, context)
+    found = honest_choice(
+        sets.choose, sets.gain, len(sets.dataset),
+        clusters=sets.dataset.clusters, n_splits=request["splits"],
+    )  # fmt: skip
+    chosen = found.picks[0][0]
+    row = {
+        "target": " ".join(chosen) or "none", "metric": sets.metric, "layer": None, "head": None,
+        "value": sets.base_value + found.gain.value, "delta": found.gain.value,
+        "low": found.gain.low, "high": found.gain.high, "n": found.gain.n, "chosen": "greedy",
+        "n_heads_disabled": len(chosen),
+    }  # fmt: skip
+    return Result(rows=[row], summary={"honest gain of a set": found.gain.value})
 
 
 def _swept(request: Mapping[str, Any], context: Context, targets: list[Any]) -> Result:
@@ -165,7 +193,7 @@ def views(rows: Rows) -> tuple[View, ...]:
     values = tuple(tuple(by_place[i, j]["delta"] for j in numbers) for i in layers)
     marked = tuple((i, j) for i in layers for j in numbers if by_place[i, j]["p_maxt"] <= 0.05)
     whole = [row for row in rows if row["layer"] is not None and row["head"] is None]
-    sets = [row for row in rows if row["n_heads_disabled"] and row["layer"] is None]
+    sets = [r for r in rows if r["n_heads_disabled"] and r["layer"] is None and "chosen" not in r]
     columns = ("target", "value", "delta", "low", "high", "p", "p_holm", "p_bh", "p_maxt")
     shown = ("value", "delta", "low", "high")
     return (
@@ -189,6 +217,7 @@ def finding(rows: Rows) -> str:
     """Which heads matter, in words computed from the rows alone."""
     heads = [row for row in rows if row["head"] is not None]
     baseline = next(row for row in rows if row["target"] == "baseline")
+    chosen = next((row for row in rows if row.get("chosen") == "greedy"), None)
     hurt = [row for row in heads if row["delta"] < 0 and row["p_maxt"] <= 0.05]
     helped = [row for row in heads if row["delta"] > 0 and row["p_maxt"] <= 0.05]
     free = [row for row in heads if row["low"] > -0.01]
@@ -199,6 +228,15 @@ def finding(rows: Rows) -> str:
         f" chance (max-T, 5 %, over all heads). The one that matters most is {worst['target']}:"
         f" {points(worst['delta'])} points ({points(worst['low'])} to {points(worst['high'])})."
         f" {len(free)} heads cost less than 1 point with 95 % confidence. {believed(baseline)}"
+        f"{'' if chosen is None else a_set(chosen)}"
+    )
+
+
+def a_set(chosen: Mapping[str, Any]) -> str:
+    """What a set of heads chosen greedily is worth on rows that it wasn't chosen on."""
+    return (
+        f" Sets chosen greedily ({chosen['n_heads_disabled']} heads most often) change the score by"
+        f" {points(chosen['delta'])} ({points(chosen['low'])} to {points(chosen['high'])}) there."
     )
 
 
@@ -237,5 +275,8 @@ EXPERIMENT = Experiment(
     views=views,
     finding=finding,
     summary=summary,
-    options=(Option("how", "uniform", "uniform: 1/L; zero: no output at all"),),
+    options=(
+        Option("how", "uniform", "uniform: 1/L; zero: no output at all"),
+        Option("splits", 5, "halves on which sets of heads are chosen"),
+    ),
 )  # fmt: skip

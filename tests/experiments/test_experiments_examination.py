@@ -1,0 +1,103 @@
+"""The examination as a whole: parts that fail or are left out, resumption, requests."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import pytest
+
+from microtome.cli import run
+from microtome.experiments import all_experiments
+from tiny import WORDS, save_tiny
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("MICROTOME_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def data(tmp_path):
+    path = tmp_path / "rows.csv"
+    texts = [" ".join(WORDS[(5 * i + j) % len(WORDS)] for j in range(2 + i % 5)) for i in range(80)]
+    rows = [(text, ("no", "yes")["cat" in text or i % 3 == 0]) for i, text in enumerate(texts)]
+    with path.open("w", newline="") as stream:
+        csv.writer(stream).writerows([("text", "label"), *rows])
+    return path
+
+
+def examined(capsys, *arguments, code=0):
+    assert run(["examine", *map(str, arguments), "--workers", "0", "--json"]) == code
+    return json.loads(capsys.readouterr().out)
+
+
+def test_a_model_without_a_head_is_fine_tuned_first_and_examined(tmp_path, data, capsys):
+    model = save_tiny(tmp_path / "base", "bert", with_tokenizer=True)
+    document = examined(capsys, model, "--data", data, "--out", tmp_path / "run")
+    assert {"model", "task", "run", "report", "parts"} <= set(document)
+    assert {part["experiment"]: part["status"] for part in document["parts"]} == {
+        "head-disabling": "done",
+        "layer-removal": "done",
+        "decoding": "done",
+    }
+    assert (tmp_path / "run" / "report.html").exists()
+    assert (tmp_path / "run" / "results.parquet").exists()
+    first = (tmp_path / "run" / "report.html").read_bytes()
+    assert run(["report", str(tmp_path / "run")]) == 0
+    assert (tmp_path / "run" / "report.html").read_bytes() == first
+
+
+def test_parts_can_be_left_out(tmp_path, data, capsys):
+    model = save_tiny(
+        tmp_path / "base", "bert", "classification", with_tokenizer=True,
+        id2label={0: "no", 1: "yes"}, label2id={"no": 0, "yes": 1},
+    )  # fmt: skip
+    out = tmp_path / "run"
+    leave = ["--without", "layer-removal", "--without", "head-disabling"]
+    document = examined(capsys, model, "--data", data, "--out", out, *leave)
+    statuses = {part["experiment"]: part["status"] for part in document["parts"]}
+    assert statuses["decoding"] == "done"
+    assert statuses["layer-removal"] == statuses["head-disabling"] == "left out"
+
+
+def test_a_failing_part_is_reported_and_the_rest_goes_on(tmp_path, data, capsys, monkeypatch):
+    model = save_tiny(
+        tmp_path / "base", "bert", "classification", with_tokenizer=True,
+        id2label={0: "no", 1: "yes"}, label2id={"no": 0, "yes": 1},
+    )  # fmt: skip
+
+    def broken(*arguments, **options):
+        raise ValueError("made to fail")
+
+    monkeypatch.setattr("microtome.experiments.layer_removal.removed", broken)
+    document = examined(capsys, model, "--data", data, "--out", tmp_path / "run")
+    parts = {part["experiment"]: part for part in document["parts"]}
+    assert parts["layer-removal"]["status"] == "failed"
+    assert "made to fail" in parts["layer-removal"]["finding"]
+    assert parts["head-disabling"]["status"] == parts["decoding"]["status"] == "done"
+
+
+def test_wrong_requests_are_one_line(tmp_path, data, capsys):
+    model = save_tiny(tmp_path / "base", "bert", with_tokenizer=True)
+    for options, word in (
+        (["--profile", "slow"], "quick"),
+        (["--without", "nothing"], "head-disabling"),
+        (["--data", "gone.csv"], "gone.csv"),
+    ):
+        given = options if "--data" in options else ["--data", str(data), *options]
+        assert run(["examine", str(model), *given]) == 2
+        lines = capsys.readouterr().err.splitlines()
+        assert len(lines) == 1
+        assert word in lines[0]
+    assert run(["run", "magic", "--model", str(model), "--data", str(data)]) == 2
+    assert "decoding" in capsys.readouterr().err
+
+
+def test_experiments_are_listed_with_their_columns(capsys):
+    assert run(["list", "experiments", "--json"]) == 0
+    items = json.loads(capsys.readouterr().out)["items"]
+    assert [item["name"] for item in items] == [one.name for one in all_experiments()]
+    for item in items:
+        assert {"section", "columns", "options"} <= set(item)
