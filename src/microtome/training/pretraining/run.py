@@ -71,6 +71,7 @@ def calibrated_plan(request: PretrainRequest, prepared: Prepared) -> Plan:
         n_rows=request.n_rows,
         long=request.positions,
         extra=EXTRA if request.extra_text else 0.0,
+        candidates=request.vocabulary // 4,
     )
     per_step = [seconds_per_step(request, prepared, stage) for stage, _ in outlined]
     return make_plan(outlined, seconds=request.hours * 3600, per_step=per_step)

@@ -93,7 +93,14 @@ def depths_to(n_layers: int, *, grow: bool) -> tuple[int, ...]:
 
 
 def outline(
-    n_layers: int, *, grow: bool, length: int, n_rows: int, long: int, extra: float = 0.0
+    n_layers: int,
+    *,
+    grow: bool,
+    length: int,
+    n_rows: int,
+    long: int,
+    extra: float = 0.0,
+    candidates: int = 0,
 ) -> list[tuple[Stage, float]]:
     """Stages without steps, and the share of the time that each gets.
 
@@ -103,7 +110,7 @@ def outline(
     depths = depths_to(n_layers, grow=grow)
     early = [0.9] if len(depths) == 1 else [0.5, *[0.4 / (len(depths) - 1)] * (len(depths) - 1)]
     stages = [
-        (Stage(depth, length, n_rows, masked=0.3), share)
+        (Stage(depth, length, n_rows, masked=0.3, candidates=candidates), share)
         if depth < n_layers
         else (Stage(depth, length, n_rows, masked=0.2, extra=extra), share)
         for depth, share in zip(depths, early, strict=True)
