@@ -51,8 +51,8 @@ def measure(request: Mapping[str, Any], context: Context) -> Result:
             **row,
             "readout": found.readout,
             "n": found.n_tokens,
-            "input": " ".join(vocabulary.tokens[token] for token in first),
-            "decoded": " ".join(vocabulary.tokens[token] for token in best),
+            "input": " ".join(map(vocabulary.token, first)),
+            "decoded": " ".join(map(vocabulary.token, best)),
         }
         for row, best in zip(
             depth_rows(found, control, clusters=dataset.clusters), sentences, strict=True

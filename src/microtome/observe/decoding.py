@@ -226,17 +226,12 @@ def decode_document(
     }
     if text is not None and vocabulary is not None:
         ids, by_depth = text
-        document["input"] = [vocabulary.tokens[index] for index in ids]
+        document["input"] = [vocabulary.token(index) for index in ids]
         for row, decoded in zip(rows, by_depth, strict=True):
-            tokens = [_shown(index, vocabulary) for index in decoded]
+            tokens = [vocabulary.token(index) for index in decoded]
             row["decoded"] = tokens
             row["text"] = joined(tokens)
     return document
-
-
-def _shown(index: int, vocabulary: Vocabulary) -> str:
-    # A model may have more rows than its tokenizer has tokens.
-    return vocabulary.tokens[index] if index < len(vocabulary) else f"[{index}]"
 
 
 def _share(right: Counts, total: Counts, clusters: ArrayLike | None, seed: int) -> Interval:

@@ -34,6 +34,10 @@ class Vocabulary:
     def __len__(self) -> int:
         return len(self.tokens)
 
+    def token(self, index: int) -> str:
+        """A token by its id; a model may have more rows than its tokenizer has tokens."""
+        return self.tokens[index] if index < len(self.tokens) else f"[{index}]"
+
     @classmethod
     def of(cls, tokens: Sequence[str], special_ids: Sequence[int]) -> Vocabulary:
         """From the tokens in the order of their ids, and which of them are special."""
