@@ -6,7 +6,7 @@ import torch
 
 import rivals
 import workloads
-from measuring import Bar, Clock, Row, finish, options, peak_mb
+from measuring import Bar, Clock, Row, finish, options
 from microtome.families import adapt
 from microtome.observe import decode, readout_of
 from microtome.observe.scanning import VocabularyScan
@@ -56,7 +56,6 @@ def decoding(clock: Clock, n_rounds: int) -> Row:
         seconds,
         {name: timed[name] for name in ("pad-128", "dynamic padding")},
         roofline=flops / seconds / timed["mm"],
-        peak_mb=peak_mb(lambda: ours(False)),
         notes=f"{N_TEXTS} texts, {origin}; early exit {timed['early exit']:.2f} s",
     )
     row.bars = [

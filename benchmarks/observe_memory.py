@@ -11,6 +11,7 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import torch
 from transformers import BertConfig, BertForMaskedLM, BertForSequenceClassification
 
@@ -55,11 +56,22 @@ def peak(job: str, n_texts: int) -> float:
     return float("nan") if found is None else found
 
 
-def in_own_process(job: str, n_texts: int, threads: int) -> float:
+def peak_of_two_base_models(length: int | None) -> float:
+    """MB above two models of base size for their attention statistics."""
+    one, two = workloads.classifier("base", 0), workloads.classifier("base", 1)
+    lengths = np.full(2, length) if length else workloads.lengths("sst2", 32)[0]
+    texts = workloads.texts(lengths)
+    measures = (reductions.cosine, reductions.entropy, reductions.on_first, reductions.distance)
+    means = [HeadMeans(measure) for measure in measures]
+    found = peak_mb(lambda: stream(one, texts, means, other=two))
+    return float("nan") if found is None else found
+
+
+def in_own_process(call: str, threads: int) -> float:
     code = (
         f"import sys, torch; sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
         f"torch.set_num_threads({threads})\n"
-        f"import observe_memory; print(observe_memory.peak({job!r}, {n_texts}))"
+        f"import observe_memory; print(observe_memory.{call})"
     )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     return float(done.stdout.split()[-1])
@@ -70,7 +82,7 @@ def main() -> None:
     rows = []
     for job, few, many, limit in JOBS:
         started = time.perf_counter()
-        low, high = (in_own_process(job, n, given.threads) for n in (few, many))
+        low, high = (in_own_process(f"peak({job!r}, {n})", given.threads) for n in (few, many))
         row = Row(
             f"memory of {job}, {few} and {many} texts",
             time.perf_counter() - started,
@@ -78,6 +90,13 @@ def main() -> None:
             notes=f"{low:.1f} MB, then {high:.1f} MB above the model",
         )
         row.bars = [Bar("growth", high / low, limit, at_least=False)]
+        rows.append(row)
+    for length in (None, 384):
+        started = time.perf_counter()
+        high = in_own_process(f"peak_of_two_base_models({length})", given.threads)
+        work = f"memory of J3, {f'{length} tokens' if length else 'sst2 lengths'}"
+        row = Row(work, time.perf_counter() - started, peak_mb=high)
+        row.bars = [Bar("MB above the models", high, 150, at_least=False)]
         rows.append(row)
     finish("observe_memory", rows, given)
 

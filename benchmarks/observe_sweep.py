@@ -1,7 +1,8 @@
 """J1: every head and every layer off, and the model as it is: 157 passes of the plain loop.
 
-The plain loop is timed on a few of its passes, one per third of the layers, and multiplied up:
-each pass costs the same, whichever head is off.
+The rivals run single passes over a batch of 32 rows, as drawn, and their time is multiplied by the
+number of passes: each costs the same, whichever head is off. Ours runs the whole sweep on a few of
+these rows, evenly spread over the lengths; the rivals' time is scaled to the tokens of those rows.
 """
 
 from __future__ import annotations
@@ -11,15 +12,15 @@ import torch
 
 import rivals
 import workloads
-from measuring import Bar, Clock, Row, finish, options, peak_mb
-from microtome.families import adapt
-from microtome.observe import Texts, sweep
+from measuring import Bar, Clock, Row, finish, options
+from microtome.observe import Sweep, Texts, sweep
 
-TIMED = 2  # passes of each rival in every round
+BATCH = 32
+SPREAD = 0.08  # of the random weights: large enough for a head's effect on the logits to show
 JOBS = (
-    # shape, data, texts, ratio to pad-128, ratio to dynamic padding, share of the roofline
+    # shape, data, texts of ours, ratio to pad-128, ratio to dynamic padding, share of the roofline
     ("base", "sst2", 8, 10.0, 4.0, 0.85),
-    ("base", "mrpc", 4, 5.0, 2.5, 0.85),
+    ("base", "mrpc", 5, 5.0, 2.5, 0.85),
     ("minilm", "sst2", 32, 10.0, 4.0, 0.75),
 )
 
@@ -37,72 +38,74 @@ def algorithm_flops(shape: dict[str, int], n_tokens: int) -> int:
 
 
 def job(clock: Clock, n_rounds: int, shape: str, data: str, n_texts: int, *limits: float) -> Row:
-    model = workloads.classifier(shape)
-    lengths, origin = workloads.lengths(data, n_texts)
-    texts = workloads.texts(lengths)
+    model = workloads.classifier(shape, spread=SPREAD)
+    lengths, origin = workloads.lengths(data, BATCH)
+    whole = workloads.texts(lengths)
+    chosen = np.argsort(lengths)[np.linspace(0, BATCH - 1, n_texts + 2).round().astype(int)[1:-1]]
+    if n_texts == BATCH:
+        chosen = np.arange(BATCH)
+    texts = taken(whole, chosen)
     sizes = workloads.SHAPES[shape]
-    n_layers, n_heads = sizes["num_hidden_layers"], sizes["num_attention_heads"]
-    n_passes = n_layers * n_heads + n_layers + 1
-    ours: list = []
-    naive = _Loop(model, texts, rivals.NAIVE_LENGTH, "eager")
-    dynamic = _Loop(model, texts, None, "sdpa")
-    timed = clock.rounds(
-        {
-            "pad-128 eager": naive,
-            "ours": lambda: ours.append(sweep(model, texts)),
-            "dynamic padding": dynamic,
-        },
-        n_rounds,
-    )
-    difference = max(naive.difference(ours[-1]), dynamic.difference(ours[-1]))
+    n_passes = (sizes["num_attention_heads"] + 1) * sizes["num_hidden_layers"] + 1
+    ours: list[Sweep] = []
+    loops = {
+        "pad-128 eager": Loop(model, whole, rivals.NAIVE_LENGTH, "eager"),
+        "dynamic padding": Loop(model, whole, None, "sdpa"),
+    }
+    timed = clock.rounds({"ours": lambda: ours.append(sweep(model, texts)), **loops}, n_rounds)
+    difference = max(loop.difference(ours[-1], chosen) for loop in loops.values())
     assert difference < 1e-4, f"the logits differ by {difference}"
-    seconds = timed["ours"]
-    share = algorithm_flops(sizes, len(texts.ids)) / seconds / timed["mm"]
+    effect = loops["pad-128 eager"].effect(ours[-1], chosen)
+    scale = n_passes * len(texts.ids) / len(whole.ids)
+    flops = algorithm_flops(sizes, len(texts.ids))
     row = Row(
         f"J1 head sweep, {shape}, {data} lengths",
-        seconds,
-        {name: timed[name] * n_passes / TIMED for name in ("pad-128 eager", "dynamic padding")},
-        roofline=share,
-        peak_mb=peak_mb(lambda: sweep(model, texts, ["0.0", f"{n_layers - 1}.*"])),
-        notes=f"{n_texts} texts, {n_passes} passes, rivals {TIMED} of them, {origin},"
-        f" effect {naive.effect(ours[-1]):.2g}, error {difference:.1g}",
+        timed["ours"],
+        {name: timed[name] * scale for name in loops},
+        roofline=flops / timed["ours"] / timed["mm"],
+        notes=f"{n_texts} texts, {len(texts.ids)} tokens, {n_passes} passes, {origin};"
+        f" effect {effect:.2g}, error {difference:.1g}",
     )
     row.bars = [
         Bar("vs pad-128", row.ratios["pad-128 eager"], limits[0]),
         Bar("vs dynamic", row.ratios["dynamic padding"], limits[1]),
-        Bar("of roofline", share, limits[2], asserted=False),
+        Bar("of roofline", row.roofline or 0.0, limits[2], asserted=False),
         Bar("logits", difference, 1e-4, at_least=False),
     ]
     return row
 
 
-class _Loop:
-    """A few passes of the plain loop, and what they gave."""
+def taken(texts: Texts, chosen: np.ndarray) -> Texts:
+    """Some of the texts."""
+    bounds = zip(texts.offsets[chosen], texts.offsets[chosen + 1], strict=True)
+    return Texts.of([texts.ids[start:stop].tolist() for start, stop in bounds])
+
+
+class Loop:
+    """One pass of the plain loop per call, and what it gave."""
 
     def __init__(self, model, texts: Texts, to: int | None, attention: str) -> None:
         self.model, self.attention = model, attention
         self.batch = rivals.padded(texts, to)
-        n_layers = adapt(model).shape.n_layers
-        self.targets = [(n_layers // 3, 3), (2 * n_layers // 3, 7)][:TIMED]
-        self.found: dict[str, np.ndarray] = {}
+        self.layer, self.head = model.config.num_hidden_layers // 2, 3
 
     def __call__(self) -> None:
         self.model.set_attn_implementation(self.attention)
-        for layer, head in self.targets:
-            logits = rivals.logits_with_head_off(self.model, self.batch, layer, [head])
-            self.found[f"{layer}.{head}"] = logits.numpy()
+        self.found = rivals.logits_with_head_off(
+            self.model, self.batch, self.layer, [self.head]
+        ).numpy()
 
-    def difference(self, ours) -> float:
-        pairs = [(ours.logits[ours.names.index(name)], own) for name, own in self.found.items()]
-        return max(float(np.abs(mine - own).max()) for mine, own in pairs)
+    def difference(self, ours: Sweep, chosen: np.ndarray) -> float:
+        own = ours.logits[ours.names.index(f"{self.layer}.{self.head}")]
+        return float(np.abs(own - self.found[chosen]).max())
 
-    def effect(self, ours) -> float:
-        return max(float(np.abs(own - ours.baseline).max()) for own in self.found.values())
+    def effect(self, ours: Sweep, chosen: np.ndarray) -> float:
+        return float(np.abs(ours.baseline - self.found[chosen]).max())
 
 
 def one_pass(clock: Clock, n_rounds: int) -> Row:
     """One ablated pass by the peers: each of them needs all 157."""
-    model = workloads.classifier("base")
+    model = workloads.classifier("base", spread=SPREAD)
     model.set_attn_implementation("eager")
     batch = rivals.padded(workloads.texts(workloads.lengths("sst2", 8)[0]), rivals.NAIVE_LENGTH)
     wanted = rivals.logits_with_head_off(model, batch, 4, [3])

@@ -38,14 +38,13 @@ FILES = {
 LOOKALIKES = {"sst2": (3.0, 7.5, 4, 66), "mrpc": (10.0, 5.1, 20, 105)}  # gamma, clipped
 
 
-def config(shape: str, **changes: object) -> BertConfig:
-    # Twice the usual spread: so that switching a head off moves the logits.
-    return BertConfig(vocab_size=N_TOKENS, initializer_range=0.04, **SHAPES[shape], **changes)
+def config(shape: str, spread: float = 0.04, **changes: object) -> BertConfig:
+    return BertConfig(vocab_size=N_TOKENS, initializer_range=spread, **SHAPES[shape], **changes)
 
 
-def classifier(shape: str, seed: int = 0) -> BertForSequenceClassification:
+def classifier(shape: str, seed: int = 0, spread: float = 0.04) -> BertForSequenceClassification:
     torch.manual_seed(seed)
-    return BertForSequenceClassification(config(shape, num_labels=2)).eval()
+    return BertForSequenceClassification(config(shape, spread, num_labels=2)).eval()
 
 
 def masked_lm(shape: str, seed: int = 0) -> BertForMaskedLM:

@@ -34,9 +34,14 @@ def bound(
     wanted = dtype or model.dtype
     if dtype is None and wanted_device.type == "cpu" and wanted in HALVES:
         wanted = torch.float32
-    if model.training or model.device != wanted_device or model.dtype != wanted:
+    if model.training or not _same(model.device, wanted_device) or model.dtype != wanted:
         model = copy.deepcopy(model).eval().to(device=wanted_device, dtype=wanted)
     return adapt(model)
+
+
+def _same(one: torch.device, wanted: torch.device) -> bool:
+    """Whether a device is the wanted one; "cuda" alone means any of them."""
+    return one.type == wanted.type and wanted.index in (None, one.index)
 
 
 def attend(
