@@ -10,7 +10,8 @@ from transformers import PreTrainedModel
 from transformers.activations import NewGELUActivation
 
 from microtome.errors import UnsupportedFamily
-from microtome.families.seam import DepthRules, Family, Part, split_heads
+from microtome.families.anatomy import DepthRules, Part
+from microtome.families.seam import Family
 
 
 class Albert(Family):
@@ -115,27 +116,10 @@ class Albert(Family):
         )
         return states
 
-    def project(
-        self, index: int, states: Tensor, positions: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Three separate projections."""
-        own = self.layers[index].attention
-        width = own.attention_head_size
-        return (
-            split_heads(own.query(states), width),
-            split_heads(own.key(states), width),
-            split_heads(own.value(states), width),
-        )
-
     @property
     def attention_dropout(self) -> float:
         """From the config."""
         return float(self.config.attention_probs_dropout_prob)
-
-    def project_output(self, index: int, context: Tensor) -> Tensor:
-        """``attention.dense``."""
-        projected: Tensor = self.layers[index].attention.dense(context)
-        return projected
 
     def attention_residual(self, index: int, states: Tensor, projected: Tensor) -> Tensor:
         """Post-norm."""

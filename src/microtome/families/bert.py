@@ -6,7 +6,8 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from microtome.families.seam import Family, Part, split_heads
+from microtome.families.anatomy import Part
+from microtome.families.seam import Family
 
 
 class BertLike(Family):
@@ -42,27 +43,10 @@ class BertLike(Family):
         states: Tensor = own.dropout(own.LayerNorm(summed))
         return states
 
-    def project(
-        self, index: int, states: Tensor, positions: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Three separate projections."""
-        own = self.layers[index].attention.self
-        width = own.attention_head_size
-        return (
-            split_heads(own.query(states), width),
-            split_heads(own.key(states), width),
-            split_heads(own.value(states), width),
-        )
-
     @property
     def attention_dropout(self) -> float:
         """From the config."""
         return float(self.config.attention_probs_dropout_prob)
-
-    def project_output(self, index: int, context: Tensor) -> Tensor:
-        """``attention.output.dense``."""
-        projected: Tensor = self.layers[index].attention.output.dense(context)
-        return projected
 
     def attention_residual(self, index: int, states: Tensor, projected: Tensor) -> Tensor:
         """Post-norm: the norm closes the residual."""
@@ -75,7 +59,6 @@ class BertLike(Family):
         layer = self.layers[index]
         closed: Tensor = layer.output(layer.intermediate(states), states)
         return closed
-
 
     def pool(self, first: Tensor) -> Tensor:
         """The pooler reads the first of a list of states, hence the extra axis."""

@@ -6,7 +6,8 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from microtome.families.seam import Family, Part, split_heads
+from microtome.families.anatomy import Part
+from microtome.families.seam import Family
 
 
 class DistilBert(Family):
@@ -45,27 +46,10 @@ class DistilBert(Family):
         states: Tensor = own.dropout(own.LayerNorm(summed))
         return states
 
-    def project(
-        self, index: int, states: Tensor, positions: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Three separate projections."""
-        own = self.layers[index].attention
-        width = own.attention_head_size
-        return (
-            split_heads(own.q_lin(states), width),
-            split_heads(own.k_lin(states), width),
-            split_heads(own.v_lin(states), width),
-        )
-
     @property
     def attention_dropout(self) -> float:
         """From the config."""
         return float(self.config.attention_dropout)
-
-    def project_output(self, index: int, context: Tensor) -> Tensor:
-        """``attention.out_lin``; no dropout follows it."""
-        projected: Tensor = self.layers[index].attention.out_lin(context)
-        return projected
 
     def attention_residual(self, index: int, states: Tensor, projected: Tensor) -> Tensor:
         """Post-norm."""

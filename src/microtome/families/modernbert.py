@@ -8,7 +8,8 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 from transformers.models.modernbert.modeling_modernbert import apply_rotary_pos_emb
 
-from microtome.families.seam import DepthRules, Family, Part, Reads
+from microtome.families.anatomy import DepthRules, Part
+from microtome.families.seam import Family, Reads
 
 SLIDING = "sliding_attention"
 
@@ -84,11 +85,6 @@ class ModernBert(Family):
     def attention_dropout(self) -> float:
         """From the config."""
         return float(self.config.attention_dropout)
-
-    def project_output(self, index: int, context: Tensor) -> Tensor:
-        """``attn.Wo``."""
-        projected: Tensor = self.layers[index].attn.Wo(context)
-        return projected
 
     def attention_residual(self, index: int, states: Tensor, projected: Tensor) -> Tensor:
         """Pre-norm: the residual is plain."""

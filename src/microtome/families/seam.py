@@ -10,19 +10,17 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from microtome.errors import EditError, RequestError, UnsupportedFamily
+from microtome.families.anatomy import DepthRules, Part, Shape
 from microtome.families.catalogue import FamilyFacts, facts_of
 
 HeadKind = Literal["mlm", "classification", "question-answering"]
 Reads = Literal["first", "mean", "all"]
-
-PART_NAMES = ("query", "key", "value", "attention_output", "intermediate", "output")
 
 _HEAD_OF_CLASS: dict[str, HeadKind | None] = {
     "ForMaskedLM": "mlm",
@@ -30,55 +28,6 @@ _HEAD_OF_CLASS: dict[str, HeadKind | None] = {
     "ForQuestionAnswering": "question-answering",
     "Model": None,
 }
-
-
-@dataclass(frozen=True)
-class Shape:
-    """A model's sizes, under one set of names for all families."""
-
-    n_layers: int
-    n_heads: int
-    width: int
-    inner: int
-    vocabulary: int
-    embedding_width: int
-    n_positions: int
-
-    @property
-    def head_width(self) -> int:
-        """The width of one head's query, key and value."""
-        return self.width // self.n_heads
-
-
-@dataclass(frozen=True)
-class Part:
-    """One of a layer's six projections: the module that holds it, and its rows there."""
-
-    name: str
-    path: str
-    rows: tuple[int, int] | None = None  # fused projections hold several parts in one matrix
-
-    def weight(self, layer: nn.Module) -> Tensor:
-        """The part's weight (out, in) as a view: writing to it writes to the model."""
-        return self._own(layer.get_submodule(self.path).get_parameter("weight"))
-
-    def bias(self, layer: nn.Module) -> Tensor | None:
-        """The part's bias (out,) as a view, or None where the family has none."""
-        module = layer.get_submodule(self.path)
-        return None if module.bias is None else self._own(module.get_parameter("bias"))
-
-    def _own(self, parameter: nn.Parameter) -> Tensor:
-        values = parameter.detach()
-        return values if self.rows is None else values[self.rows[0] : self.rows[1]]
-
-
-@dataclass(frozen=True)
-class DepthRules:
-    """What a depth edit may do to a model. The defaults hold for layers that are free and alike."""
-
-    shared: bool = False  # one set of weights applied at every depth: only the count can change
-    first_copied: int = 0  # layers below this one are built differently: they stay first and single
-    refusal: str = ""  # why no depth edit is possible at all
 
 
 class Family(ABC):
@@ -151,6 +100,11 @@ class Family(ABC):
         """The projection called ``name`` (one of ``PART_NAMES``)."""
         return next(part for part in self.parts if part.name == name)
 
+    def module(self, index: int, part: str) -> nn.Module:
+        """The module that holds a projection of layer ``index``."""
+        found: nn.Module = self.layers[index].get_submodule(self.part(part).path)
+        return found
+
     def head_rows(self, head: int) -> slice:
         """One head's rows of query, key and value, and its columns of the attention output."""
         width = self.shape.head_width
@@ -196,11 +150,16 @@ class Family(ABC):
         """What layer ``index`` projects: the states, or in pre-norm families the normed states."""
         return states
 
-    @abstractmethod
     def project(
         self, index: int, states: Tensor, positions: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Query, key, value of layer ``index``: (..., D) → three of (..., H, Dh)."""
+        width = self.shape.head_width
+        query, key, value = (
+            split_heads(self.module(index, name)(states), width)
+            for name in ("query", "key", "value")
+        )
+        return query, key, value
 
     def window(self, index: int) -> int | None:
         """Tokens further apart than this don't see each other in layer ``index``; None: all do."""
@@ -216,9 +175,10 @@ class Family(ABC):
     def attention_dropout(self) -> float:
         """The dropout rate on attention weights, in training."""
 
-    @abstractmethod
     def project_output(self, index: int, context: Tensor) -> Tensor:
         """The attention's output projection, bias included: (..., H·Dh) → (..., D)."""
+        projected: Tensor = self.module(index, "attention_output")(context)
+        return projected
 
     @abstractmethod
     def attention_residual(self, index: int, states: Tensor, projected: Tensor) -> Tensor:

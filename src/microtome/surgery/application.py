@@ -12,8 +12,9 @@ from microtome.edits import Disable, Edit, Edits, Randomize, Reinit, Unshare
 from microtome.edits.depth import DepthEdit
 from microtome.errors import EditError
 from microtome.families import adapt
+from microtome.families.anatomy import DepthRules
 from microtome.families.catalogue import MOST_LAYERS
-from microtome.families.seam import DepthRules, Family
+from microtome.families.seam import Family
 from microtome.models.provenance import attach, provenance_of
 from microtome.surgery import weights
 from microtome.values import format_ranges

@@ -13,7 +13,8 @@ from typing import Literal
 
 from microtome.edits import Disable, Edit, Edits, Randomize, Reinit, Unshare
 from microtome.edits.depth import DepthEdit
-from microtome.families.seam import DepthRules, Family
+from microtome.families.anatomy import DepthRules
+from microtome.families.seam import Family
 from microtome.surgery.application import new_order
 
 Fate = Literal["kept", "drawn", "reset", "zero"]

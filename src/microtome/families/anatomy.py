@@ -1,0 +1,58 @@
+"""What a model is made of, under one set of names: sizes, projections, and how layers may move."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor, nn
+
+PART_NAMES = ("query", "key", "value", "attention_output", "intermediate", "output")
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A model's sizes, under one set of names for all families."""
+
+    n_layers: int
+    n_heads: int
+    width: int
+    inner: int
+    vocabulary: int
+    embedding_width: int
+    n_positions: int
+
+    @property
+    def head_width(self) -> int:
+        """The width of one head's query, key and value."""
+        return self.width // self.n_heads
+
+
+@dataclass(frozen=True)
+class Part:
+    """One of a layer's six projections: the module that holds it, and its rows there."""
+
+    name: str
+    path: str
+    rows: tuple[int, int] | None = None  # fused projections hold several parts in one matrix
+
+    def weight(self, layer: nn.Module) -> Tensor:
+        """The part's weight (out, in) as a view: writing to it writes to the model."""
+        return self._own(layer.get_submodule(self.path).get_parameter("weight"))
+
+    def bias(self, layer: nn.Module) -> Tensor | None:
+        """The part's bias (out,) as a view, or None where the family has none."""
+        module = layer.get_submodule(self.path)
+        return None if module.bias is None else self._own(module.get_parameter("bias"))
+
+    def _own(self, parameter: nn.Parameter) -> Tensor:
+        values = parameter.detach()
+        return values if self.rows is None else values[self.rows[0] : self.rows[1]]
+
+
+@dataclass(frozen=True)
+class DepthRules:
+    """What a depth edit may do to a model. The defaults hold for layers that are free and alike."""
+
+    shared: bool = False  # one set of weights applied at every depth: only the count can change
+    first_copied: int = 0  # layers below this one are built differently: they stay first and single
+    refusal: str = ""  # why no depth edit is possible at all
