@@ -88,7 +88,7 @@ def _described(draw: Draw) -> list[Example]:
 
 def _setting(draw: Draw) -> list[Example]:
     """Anna slept on Monday; Anna slept."""
-    event = draw_intransitive(draw, people=True)
+    event = draw_intransitive(draw, people=True, stays=True)
     settings: tuple[tuple[str, Thing | str], ...] = (
         place_of(draw.noun("place.room", "place.outside", "place.town")),
         ("on", draw.small("weekday")),

@@ -199,9 +199,16 @@ def draw_transitive(draw: Draw, *, names: float = 0.5) -> Event:
     return Event(verb, draw_agent(draw, verb, names=names), draw_theme(draw, verb, names=0.0))
 
 
-def draw_intransitive(draw: Draw, *, names: float = 0.5, people: bool = False) -> Event:
-    """An event with a doer only."""
-    verb = draw.verb("intransitive", fits=lambda v: not people or v.subjects == ("person",))
+def draw_intransitive(
+    draw: Draw, *, names: float = 0.5, people: bool = False, stays: bool = False
+) -> Event:
+    """An event with a doer only; ``stays``: one that takes place somewhere, like sleeping."""
+    verb = draw.verb(
+        "intransitive",
+        fits=lambda v: (
+            (not people or v.subjects == ("person",)) and (not stays or v.frame != "Arriving")
+        ),
+    )
     return Event(verb, draw_agent(draw, verb, names=names))
 
 

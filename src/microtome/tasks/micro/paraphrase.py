@@ -254,7 +254,7 @@ def _owners(draw: Draw) -> list[Example]:
 
 
 STRUCTURES = (
-    Structure("voice", _voice, weight=8),
+    Structure("voice", _voice, weight=10),
     Structure("cleft", _cleft, weight=3),
     Structure("dative", _dative, weight=2),
     Structure("dative-passive", _dative_passive, held_out=True, weight=2),

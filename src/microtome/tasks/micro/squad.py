@@ -176,7 +176,7 @@ def _denial(draw: Draw) -> list[Example]:
 def _settings(draw: Draw) -> list[Example]:
     """Anna slept in the garden, and Tom ran on Monday. Where did Tom run? (not said)."""
     anna, tom = _names(draw, 2)
-    verbs: list[Verb] = [draw_intransitive(draw, people=True).verb for _ in range(2)]
+    verbs: list[Verb] = [draw_intransitive(draw, people=True, stays=True).verb for _ in range(2)]
     if verbs[0].lemma == verbs[1].lemma:
         raise NoWordError("the same deed twice")
     place = draw.noun("place.room", "place.outside", "place.town")
@@ -259,7 +259,7 @@ def _relative(draw: Draw) -> list[Example]:
 STRUCTURES = (
     Structure("deeds", _deeds, weight=2),
     Structure("passive-deeds", _passive_deeds, held_out=True),
-    Structure("roles", _roles, weight=8),
+    Structure("roles", _roles, weight=10),
     Structure("giving", _giving, weight=4),
     Structure("denial", _denial),
     Structure("settings", _settings),
