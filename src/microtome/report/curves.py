@@ -33,12 +33,12 @@ class Scale:
 def draw_curve(view: Curve, *, width: float) -> Drawing:
     """A curve in a box of this width."""
     legend, top = _legend(view.series, width)
-    top += 24  # the name of the y axis
+    top += 34  # the name of the y axis
     height = top + min(300.0, max(190.0, 0.42 * width)) + BOTTOM
     x = _x_scale(view.series, width)
     y = _y_scale(view, top, height - BOTTOM)
     unit = f"{plain(view.y_label)} (%)" if view.percent else plain(view.y_label)
-    marks: list[Mark] = [*legend, Label(4, top - 12, shortened(unit, width - 8, 12), "name")]
+    marks: list[Mark] = [*legend, Label(4, top - 16, shortened(unit, width - 8, 12), "name")]
     marks += _axes(x, y, view, top, height)
     for i, series in enumerate(view.series):
         marks += _band(series, i, x, y)

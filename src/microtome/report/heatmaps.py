@@ -41,12 +41,19 @@ def draw_heat_map(view: HeatMap, *, width: float) -> Drawing:
 
 def _grid(view: HeatMap, width: float) -> Grid:
     names = [plain(name) for name in view.rows]
-    left = min(120.0, max([width_of(name, 12) for name in names] + [26.0])) + 12
+    names.append(_row_heading(view))
+    left = min(120.0, max(width_of(name, 12) for name in names)) + 14
+    longest_name = max([width_of(plain(name), 12) + 8 for name in view.columns] + [0.0])
     cell = (width - left - 4) / max(len(view.columns), 1)
-    cell = min(52.0, max(17.0, cell))
+    # Labels that don't fit are cut; before that, the figure grows and scrolls in its box.
+    cell = min(max(52.0, min(longest_name, 140.0)), max(17.0, min(longest_name, 72.0), cell))
     longest = max([width_of(text, 10.5) for row in _texts(view) for text in row] + [0.0])
     shows_values = cell - GAP >= longest + 3 and cell >= 30
     return Grid(left, cell, min(30.0, max(18.0, 0.7 * cell)), shows_values)
+
+
+def _row_heading(view: HeatMap) -> str:
+    return plain(view.row_label) + " ↓"
 
 
 class _Colors:
@@ -88,7 +95,7 @@ def _long(view: HeatMap, value: float | None) -> str:
 
 
 def _labels(view: HeatMap, grid: Grid) -> Iterator[Mark]:
-    yield Label(4, 14, plain(view.row_label) + " ↓", "name")
+    yield Label(4, TOP - 8, shortened(_row_heading(view), grid.left - 6, 12), "name")
     yield Label(grid.left, 14, plain(view.column_label) + " →", "name")
     for j, name in enumerate(view.columns):
         x, _ = grid.corner(0, j)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from microtome.report.curves import draw_curve
 from microtome.report.drawing import Drawing
 from microtome.report.heatmaps import draw_heat_map
+from microtome.report.intervals import ESTIMATES, draw_intervals
 from microtome.report.page import Page, Section
 from microtome.report.palette import DARK, LIGHT, pen_rules, variables
 from microtome.report.svg import FONTS, inline_svg
@@ -22,7 +23,7 @@ from microtome.views import Cell, Curve, HeatMap, Sentences, Table, View
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-WIDE, NARROW = 720.0, 326.0  # drawn twice: text keeps its size on a telephone
+WIDE, NARROW = 800.0, 326.0  # drawn twice: text keeps its size on a telephone
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,13 @@ def drawn(view: View) -> str:
     return Markup("".join(parts))  # every text in it went through html.escape
 
 
+def interval_drawings(table: Table) -> list[str]:
+    """The intervals of a table, drawn: the head of their column, then one for every row."""
+    from markupsafe import Markup
+
+    return [Markup(inline_svg(one, kind="interval")) for one in draw_intervals(table)]
+
+
 @dataclass(frozen=True)
 class TableCell:
     """A cell of a table: what is shown, and what it is sorted by."""
@@ -73,9 +81,10 @@ class TableCell:
 def table_rows(table: Table) -> list[list[TableCell]]:
     """The cells of a table, row by row; digits are chosen by column."""
     columns = []
+    with_signs = signed_columns(table)
     for j, name in enumerate(table.columns):
         cells: list[Cell] = [row[j] for row in table.rows]
-        texts = column_texts(cells, percent=name in table.percent)
+        texts = column_texts(cells, percent=name in table.percent, plus=name in with_signs)
         columns.append(
             [
                 TableCell(text, repr(v) if is_number(v) else "", is_number(v))
@@ -83,6 +92,12 @@ def table_rows(table: Table) -> list[list[TableCell]]:
             ]
         )
     return [list(row) for row in zip(*columns, strict=True)]
+
+
+def signed_columns(table: Table) -> set[str]:
+    """Columns that show a plus: changes, with the ends of their intervals."""
+    changes = {name for name in ESTIMATES if name in table.columns}
+    return changes | {"low", "high"} if changes else set()
 
 
 def numeric_columns(table: Table) -> list[bool]:
@@ -142,7 +157,7 @@ def environment() -> Environment:
     made.filters["paragraphs"] = paragraphs
     made.globals.update(
         drawn=drawn, table_rows=table_rows, numeric_columns=numeric_columns,
-        sentence_rows=sentence_rows, listed=listed,
+        sentence_rows=sentence_rows, listed=listed, interval_drawings=interval_drawings,
     )  # fmt: skip
     return made
 

@@ -58,11 +58,11 @@ def signed(text: str, *, plus: bool = False) -> str:
     return f"+{text}" if plus and text.strip("0.,") else text
 
 
-def column_texts(values: Sequence[Cell], *, percent: bool = False) -> list[str]:
+def column_texts(values: Sequence[Cell], *, percent: bool = False, plus: bool = False) -> list[str]:
     """The cells of one column, with the same number of digits in all of them."""
-    numbers = [float(v) for v in values if is_number(v)]  # type: ignore[arg-type]
-    plus = percent and any(number < 0 for number in numbers)
-    return [_cell(v, _decimals(numbers), percent=percent, plus=plus) for v in values]
+    numbers = [float(v) for v in values if isinstance(v, (int, float)) and is_number(v)]
+    decimals = _decimals(numbers)
+    return [_cell(v, decimals, percent=percent, plus=plus) for v in values]
 
 
 def _decimals(numbers: Sequence[float]) -> int:
@@ -83,8 +83,8 @@ def _cell(value: Cell, decimals: int, *, percent: bool, plus: bool) -> str:
         return percents(float(value), plus=plus)
     if isinstance(value, int):
         return signed(f"{value:,}")
-    if value != 0 and abs(value) < 0.5 * 10**-decimals:
-        return signed(f"{value:.0e}")
+    if value != 0 and abs(value) < 10.0**-decimals:
+        return ("<" if value > 0 else f">{MINUS}") + f"{10.0**-decimals:.{decimals}f}"
     return signed(f"{value:,.{decimals}f}")
 
 

@@ -36,6 +36,7 @@
     const body = table.tBodies[0];
     if (body.rows.length < 2) continue;
     [...table.tHead.rows[0].cells].forEach((head, i) => {
+      if (head.tagName !== "TH") return;
       const button = document.createElement("button");
       button.append(...head.childNodes);
       head.append(button);

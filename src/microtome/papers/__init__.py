@@ -1,0 +1,25 @@
+"""What the four papers report, as data: each figure and each claim with its source.
+
+Nothing is smoothed: where a paper contradicts itself or another, the note says so, and a cell that
+can't be right is marked ``suspect`` and kept as printed.
+"""
+
+from __future__ import annotations
+
+from microtome.papers.claims import CLAIMS, Claim, claims
+from microtome.papers.figures import FIGURES, PaperFigure, matching, model_name
+from microtome.papers.names import KAO_A, KAO_B, KOVALEVA, SINGH
+
+__all__ = [
+    "CLAIMS",
+    "FIGURES",
+    "KAO_A",
+    "KAO_B",
+    "KOVALEVA",
+    "SINGH",
+    "Claim",
+    "PaperFigure",
+    "claims",
+    "matching",
+    "model_name",
+]

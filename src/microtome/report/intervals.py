@@ -1,0 +1,61 @@
+"""Small drawings beside a table's rows: a change with its interval, against no change."""
+
+from __future__ import annotations
+
+from microtome.report.drawing import Circle, Drawing, Label, Mark, Shape
+from microtome.report.text import is_number, number
+from microtome.views import Table
+
+ESTIMATES = ("change", "delta")
+WIDTH, HEIGHT, EDGE = 130.0, 20.0, 6.0
+
+Interval = tuple[float, float, float]
+
+
+def intervals_of(table: Table) -> list[Interval | None]:
+    """Estimate, low and high of every row; nothing where the table has no such columns."""
+    names = {name: i for i, name in enumerate(table.columns)}
+    estimate = next((name for name in ESTIMATES if name in names), None)
+    if estimate is None or "low" not in names or "high" not in names:
+        return []
+    places = names[estimate], names["low"], names["high"]
+    return [_interval([row[i] for i in places]) for row in table.rows]
+
+
+def _interval(cells: list[object]) -> Interval | None:
+    numbers = [float(c) for c in cells if isinstance(c, (int, float)) and is_number(c)]
+    return (numbers[0], numbers[1], numbers[2]) if len(numbers) == 3 else None
+
+
+def draw_intervals(table: Table) -> list[Drawing]:
+    """The scale, then a drawing for every row; none where there is nothing to draw."""
+    found = intervals_of(table)
+    known = [end for one in found if one for end in one]
+    if not known:
+        return []
+    low, high = min(*known, 0.0), max(*known, 0.0)
+    span = (high - low) or 1.0
+
+    def x(value: float) -> float:
+        return EDGE + (value - low) / span * (WIDTH - 2 * EDGE)
+
+    zero = Shape(((x(0), 0), (x(0), HEIGHT)), "axis")
+    percent = any(name in table.percent for name in ESTIMATES)
+    scale = [Label(min(max(x(0), 6.0), WIDTH - 6), 13, "0", anchor="middle")]
+    for value, anchor in ((low, "start"), (high, "end")):
+        if abs(x(value) - x(0)) > 45:
+            place = 0.0 if anchor == "start" else WIDTH
+            text = number(value, percent=percent, plus=True)
+            scale.append(Label(place, 13, text, anchor="start" if anchor == "start" else "end"))
+    drawings = [Drawing(WIDTH, HEIGHT, tuple(scale), "scale of the intervals")]
+    for one in found:
+        marks: list[Mark] = [zero]
+        summary = "no interval"
+        if one is not None:
+            ends = [number(v, percent=percent, plus=True) for v in one]
+            summary = f"{ends[0]} ({ends[1]} to {ends[2]})"
+            middle = HEIGHT / 2
+            marks.append(Shape(((x(one[1]), middle), (x(one[2]), middle)), "line0", hint=summary))
+            marks.append(Circle(x(one[0]), middle, 4, "dot0", summary))
+        drawings.append(Drawing(WIDTH, HEIGHT, tuple(marks), summary))
+    return drawings
