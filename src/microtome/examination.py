@@ -20,7 +20,18 @@ from microtome.study import Part, Study, Wanted, Workers, part_of, study
 from microtome.views import Cell, Table
 
 PARTS = ("head-disabling", "layer-removal", "decoding")
-PROFILES: Mapping[str, int | None] = {"quick": 1000, "full": None}  # rows that are measured
+
+
+@dataclass(frozen=True)
+class Profile:
+    """How thorough an examination is: rows that are measured, halves, epochs at most."""
+
+    n_rows: int | None
+    splits: int
+    epochs: int | None
+
+
+PROFILES = {"quick": Profile(400, 3, 3), "full": Profile(None, 10, None)}
 DEFAULT_MODELS = ("minilm", "nano-bert")
 DEFAULT_TASK = "micro-sentiment"
 RUNS = Path("microtome-runs")
@@ -32,7 +43,7 @@ class Request:
 
     subject: Subject
     folder: Path
-    parts: tuple[str, ...]
+    wanted: tuple[Wanted, ...]
 
 
 @dataclass(frozen=True)
@@ -63,6 +74,7 @@ def request(
     *,
     profile: str = "quick",
     without: tuple[str, ...] = (),
+    recipe: Mapping[str, Any] | None = None,
     out: Path | None = None,
     revision: str | None = None,
 ) -> Request:
@@ -73,10 +85,20 @@ def request(
         raise RequestError(f"no part is called {unknown[0]!r}", f"the parts are {', '.join(PARTS)}")
     if rows.task is None and rows.path is None:
         rows = replace(rows, task=DEFAULT_TASK)
-    rows = replace(rows, limit=rows.limit or PROFILES[profile])
+    chosen = PROFILES[profile]
+    rows = replace(rows, limit=rows.limit or chosen.n_rows)
     subject = subject_of(model or _default_model(), rows, revision=revision)
     folder = out or default_folder(subject.model, subject.task)
-    return Request(subject, folder, tuple(part for part in PARTS if part not in without))
+    own = {name: value for name, value in (recipe or {}).items() if value is not None}
+    if chosen.epochs is not None:
+        own.setdefault("epochs", min(chosen.epochs, subject.dataset.task.recipe.epochs))
+    settings: dict[str, dict[str, Any]] = {
+        "head-disabling": {"splits": chosen.splits, **own},
+        "layer-removal": own,
+        "decoding": {},
+    }
+    wanted = tuple(Wanted(part, settings[part]) for part in PARTS if part not in without)
+    return Request(subject, folder, wanted)
 
 
 def _default_model() -> str:
@@ -103,9 +125,7 @@ def default_folder(model: str, task: str) -> Path:
 
 def examine(wanted: Request, *, workers: Workers | None = None) -> Examination:
     """Run all parts and write the report."""
-    done = study(
-        wanted.subject, [Wanted(part) for part in wanted.parts], wanted.folder, workers=workers
-    )
+    done = study(wanted.subject, wanted.wanted, wanted.folder, workers=workers)
     page = page_of(done.result)
     return Examination(done, page, _write(page, wanted.folder))
 

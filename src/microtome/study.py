@@ -55,7 +55,7 @@ class Workers:
     """Where trials run; the same trials give the same records everywhere."""
 
     executor: str = "local"
-    n_workers: int | None = None
+    n_workers: int | None = 1  # a trial uses all cores by itself
     devices: tuple[str, ...] = ("cpu",)
     ray_address: str | None = None
     retry_failed: bool = False

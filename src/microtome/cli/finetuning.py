@@ -14,6 +14,7 @@ from microtome.cli.progress import progress
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from microtome.tasks import Dataset
     from microtome.training.finetuned import Finetuned
 
 
@@ -59,36 +60,39 @@ def finetune(
 
     edits = Edits(*(parse(text) for text in edit or ()))
     source = fetched(resolve(model, revision=revision))
-    from microtome.tasks import Request, open_training
-
     names = labels.split(",") if labels else None
-    request = Request(task, data, text_column, pair_column, label_column, names, None, None)
-    train, dev = open_training(request, dev_data=dev_data)
-    log(f"fine-tuning {model} on {len(train):,} rows of {train.task.name}, {len(dev):,} to score")
-    for note in dict.fromkeys((*train.notes, *dev.notes)):
-        log(f"note: {note}")
+    columns = (text_column, pair_column, label_column, names)
+    train, dev = _rows(task, data, dev_data, columns)
     from microtome.training.finetuning import finetune as tune
     from microtome.training.recipe import recipe_for
 
     recipe = recipe_for(train.task, source.path).but(
         epochs=epochs, batch_size=batch_size, learning_rate=learning_rate, layerdrop=layerdrop
     )
-    with progress("training") as advance:
+    with progress(f"training {model}") as advance:
         done = tune(
-            source,
-            train,
-            dev,
-            edits=edits,
-            recipe=recipe,
-            seed=seed,
-            fraction=fraction,
-            out=out,
-            new_head=new_head,
-            device=device,
+            source, train, dev, edits=edits, recipe=recipe, seed=seed, fraction=fraction, out=out,
+            new_head=new_head, device=device,
             progress=lambda step: advance(step.step, step.n_steps, f"loss {step.loss:.3f}"),
-        )
+        )  # fmt: skip
     document = done.as_json() | {"model": model}
     show(document, as_json=json, for_people=lambda console: _draw(console, done))
+
+
+def _rows(
+    task: str | None,
+    data: Path | None,
+    dev_data: Path | None,
+    columns: tuple[str | None, str | None, str | None, list[str] | None],
+) -> tuple[Dataset, Dataset]:
+    """Training rows and dev rows, and a word about them."""
+    from microtome.tasks import Request, open_training
+
+    train, dev = open_training(Request(task, data, *columns), dev_data=dev_data)
+    log(f"{len(train):,} rows of {train.task.name} to train on, {len(dev):,} to score")
+    for note in dict.fromkeys((*train.notes, *dev.notes)):
+        log(f"note: {note}")
+    return train, dev
 
 
 def _draw(console: Console, done: Finetuned) -> None:

@@ -61,7 +61,7 @@ LearningRate = Annotated[
 ]
 Executor = Annotated[str, typer.Option("--executor", help="local or ray.")]
 NWorkers = Annotated[
-    int | None, typer.Option("--workers", min=0, help="Processes; 0: in this one.")
+    int, typer.Option("--workers", min=0, help="Processes that share the cores; 0: this one.")
 ]
 RayAddress = Annotated[str | None, typer.Option("--ray-address", help="A Ray cluster, as 'auto'.")]
 RetryFailed = Annotated[bool, typer.Option("--retry-failed", help="Run failed trials again.")]

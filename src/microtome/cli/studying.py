@@ -9,11 +9,13 @@ import typer
 
 from microtome.cli import parameters as given
 from microtome.cli.output import log, show, table
+from microtome.views import Table
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from microtome.examination import Examination
+    from microtome.study import Study
 
 
 def run(
@@ -24,6 +26,9 @@ def run(
     split: given.Split = None,
     limit: given.Limit = None,
     seed: given.Seed = 0,
+    epochs: given.Epochs = None,
+    batch_size: given.BatchSize = None,
+    learning_rate: given.LearningRate = None,
     how: Annotated[str | None, typer.Option("--how", help="head-disabling: uniform, zero.")] = None,
     save_best: Annotated[
         Path | None, typer.Option("--save-best", help="head-disabling: a folder for the best.")
@@ -37,7 +42,7 @@ def run(
     labels: given.Labels = None,
     out: given.Run = None,
     executor: given.Executor = "local",
-    workers: given.NWorkers = None,
+    workers: given.NWorkers = 1,
     ray_address: given.RayAddress = None,
     device: given.Device = "cpu",
     retry_failed: given.RetryFailed = False,
@@ -54,7 +59,10 @@ def run(
     from microtome.study import Wanted, Workers, only, study
 
     found = find_experiment(experiment)
-    options = {"how": how, "readout": readout}
+    options = {
+        "how": how, "readout": readout, "epochs": epochs, "batch_size": batch_size,
+        "learning_rate": learning_rate,
+    }  # fmt: skip
     settings = {name: value for name, value in options.items() if value is not None}
     found.settings(settings)
     names = tuple(labels.split(",")) if labels else None
@@ -68,21 +76,28 @@ def run(
         executor, workers, (device,), ray_address, retry_failed, progress=True, track=track
     )
     done = study(subject, [Wanted(experiment, settings)], folder, workers=where)
+    document = _document(done)
+    if save_best is not None:
+        from microtome.examination import save_best_head
+
+        document["saved"] = str(save_best_head(only(done), done.result, subject, save_best))
+    show(document, as_json=json, for_people=lambda console: _tell(console, document))
+
+
+def _document(done: Study) -> dict[str, Any]:
+    """What ``run --json`` prints."""
+    from microtome.study import only
+
     part = only(done)
-    document: dict[str, Any] = {
-        "experiment": experiment,
-        "model": model,
-        "task": subject.task,
-        "run": str(folder),
+    return {
+        "experiment": part.experiment.name,
+        "model": done.subject.model,
+        "task": done.subject.task,
+        "run": str(done.folder),
         "rows": list(part.rows),
         "summary": part.experiment.summary(part.rows),
         "finding": part.finding,
     }
-    if save_best is not None:
-        from microtome.examination import save_best_head
-
-        document["saved"] = str(save_best_head(part, done.result, subject, save_best))
-    show(document, as_json=json, for_people=lambda console: _tell(console, document))
 
 
 def _tell(console: Console, document: dict[str, Any]) -> None:
@@ -96,6 +111,9 @@ def examine(
     data: given.Data = None,
     limit: given.Limit = None,
     seed: given.Seed = 0,
+    epochs: given.Epochs = None,
+    batch_size: given.BatchSize = None,
+    learning_rate: given.LearningRate = None,
     profile: Annotated[str, typer.Option("--profile", help="quick or full.")] = "quick",
     without: Annotated[
         list[str] | None, typer.Option("--without", help="Leave a part out; may be repeated.")
@@ -106,7 +124,7 @@ def examine(
     labels: given.Labels = None,
     out: given.Run = None,
     executor: given.Executor = "local",
-    workers: given.NWorkers = None,
+    workers: given.NWorkers = 1,
     ray_address: given.RayAddress = None,
     device: given.Device = "cpu",
     retry_failed: given.RetryFailed = False,
@@ -126,9 +144,11 @@ def examine(
 
     names = tuple(labels.split(",")) if labels else None
     rows = Rows(task, data, None, limit, seed, text_column, pair_column, label_column, names)
+    recipe = {"epochs": epochs, "batch_size": batch_size, "learning_rate": learning_rate}
     request = examination.request(
-        model, rows, profile=profile, without=tuple(without or ()), out=out, revision=revision
-    )
+        model, rows, profile=profile, without=tuple(without or ()), recipe=recipe, out=out,
+        revision=revision,
+    )  # fmt: skip
     log(f"examining {request.subject.model} on {request.subject.task} → {request.folder}")
     where = Workers(executor, workers, (device,), ray_address, retry_failed)
     done = examination.examine(request, workers=where)
@@ -139,7 +159,7 @@ def _draw(console: Console, done: Examination) -> None:
     for answer in done.page.answers:
         console.print(answer, markup=False)
     for view in done.page.front:
-        if hasattr(view, "rows") and hasattr(view, "columns") and hasattr(view, "percent"):
+        if isinstance(view, Table):
             rows = [
                 [_cell(view, c, v) for c, v in zip(view.columns, r, strict=True)] for r in view.rows
             ]
@@ -148,7 +168,7 @@ def _draw(console: Console, done: Examination) -> None:
     console.print(f"\nreport: {done.report}", markup=False)
 
 
-def _cell(view: Any, column: str, value: object) -> object:  # noqa: ANN401  # a Table
+def _cell(view: Table, column: str, value: object) -> object:
     if isinstance(value, float):
         return f"{100 * value:.1f}" if column in view.percent else f"{value:,.2f}"
     return f"{value:,}" if isinstance(value, int) else value

@@ -6,15 +6,22 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from microtome.experiments.experiment import Option
 from microtome.experiments.subject import CHECKPOINT, DATA, MODEL, Rows, Subject
 from microtome.runs import Context, Result, Trial
+
+OPTIONS = (
+    Option("epochs", None, "of the fine-tuning, where one is needed; the task's unless given"),
+    Option("batch_size", None, "the same"),
+    Option("learning_rate", None, "the same; the model card's comes first"),
+)
 
 
 def head_first(subject: Subject, settings: Mapping[str, Any]) -> tuple[Trial, ...]:
     """The fine-tuning that a subject without a task head needs; nothing for one that has it."""
     if subject.has_task_head:
         return ()
-    recipe = {k: settings[k] for k in ("epochs", "batch_size", "learning_rate") if k in settings}
+    recipe = {option.name: settings[option.name] for option in OPTIONS}
     request = {"recipe": {k: v for k, v in recipe.items() if v is not None}, "seed": 0}
     return (
         subject.trial(

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from microtome.experiments.experiment import Experiment, Option, Rows, percent, points
-from microtome.experiments.finetuning import head_first
+from microtome.experiments.finetuning import OPTIONS, head_first
 from microtome.experiments.subject import Subject, opened_model, opened_rows
 from microtome.runs import Context, Result, Trial
 from microtome.views import Cell, HeatMap, Table, View
@@ -278,5 +278,6 @@ EXPERIMENT = Experiment(
     options=(
         Option("how", "uniform", "uniform: 1/L; zero: no output at all"),
         Option("splits", 5, "halves on which sets of heads are chosen"),
+        *OPTIONS,
     ),
 )  # fmt: skip

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from microtome.experiments.experiment import Experiment, Rows, percent, points
-from microtome.experiments.finetuning import head_first
+from microtome.experiments.finetuning import OPTIONS, head_first
 from microtome.experiments.subject import Subject, opened_model, opened_rows
 from microtome.runs import Context, Result, Trial
 from microtome.views import Cell, Curve, Series, Table, View
@@ -178,4 +178,5 @@ EXPERIMENT = Experiment(
     views=views,
     finding=finding,
     summary=summary,
+    options=OPTIONS,
 )  # fmt: skip
