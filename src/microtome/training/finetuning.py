@@ -32,7 +32,7 @@ from microtome.training.finetuned import (
 )
 from microtome.training.heads import load_for_task
 from microtome.training.loop import Progress, train
-from microtome.training.processes import join_processes
+from microtome.training.processes import join_processes, own_device
 from microtome.training.recipe import Recipe, recipe_for
 from microtome.training.seeds import Seeds
 from microtome.training.state import Epoch
@@ -62,7 +62,7 @@ def finetune(
     started = time.perf_counter()
     check_trainable(train_rows, dev_rows)
     source = fetched(model if isinstance(model, Source) else resolve(model))
-    seeds = seeds or Seeds.of(seed)
+    seeds, device = seeds or Seeds.of(seed), own_device(device)
     job = _Job(
         source=source,
         edits=_edits(edits),

@@ -50,6 +50,12 @@ class Processes:
             distributed.barrier()
 
 
+def own_device(device: torch.device | str) -> torch.device:
+    """``cuda`` means this process's own GPU where a launcher started several."""
+    rank = os.environ.get("LOCAL_RANK")
+    return torch.device(f"cuda:{rank}" if str(device) == "cuda" and rank else device)
+
+
 def join_processes() -> Processes:
     """The processes of this launch: one, unless a launcher set RANK and WORLD_SIZE."""
     count = int(os.environ.get("WORLD_SIZE", "1"))
