@@ -78,6 +78,15 @@ def test_a_form_may_hold_a_character_that_python_takes_for_a_line_end():
     assert sentence.words[0].form == "a\u2028b"
 
 
+def test_the_stated_text_is_kept_with_its_own_spaces_if_it_holds_the_words():
+    stated = "# text = one\u00a0 two\n"
+    (sentence,) = parse_conllu(stated + line(1, "one") + line(2, "two", "1"))
+    assert sentence.text == "one\u00a0 two"
+    assert [(w.start, w.stop) for w in sentence.words] == [(0, 3), (5, 8)]
+    (sentence,) = parse_conllu("# text = other\n" + line(1, "one") + line(2, "two", "1"))
+    assert sentence.text == "one two"
+
+
 def test_windows_line_ends_and_a_missing_last_blank_line_are_read():
     assert len(list(parse_conllu(line(1).replace("\n", "\r\n") + "\r\n" + line(1).strip()))) == 2
 

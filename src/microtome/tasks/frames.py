@@ -120,7 +120,18 @@ def _reader(folder: Path) -> Any:  # noqa: ANN401 (NLTK has no types)
             f"{folder} is no FrameNet folder ({', '.join(missing)} missing)",
             "--frames takes the folder framenet_v15 or framenet_v17 with its XML files",
         )
-    return FramenetCorpusReader(str(folder), names)
+    import nltk
+
+    # NLTK opens files below its data paths only; naming the folder is the permission.
+    root = str(folder.resolve())
+    if root not in nltk.data.path:
+        nltk.data.path.append(root)
+    try:
+        return FramenetCorpusReader(root, names)
+    except PermissionError as error:
+        raise DataError(
+            f"NLTK refuses to open {folder}", "make it not group-writable: chmod -R g-w,o-w"
+        ) from error
 
 
 def _exemplar(annotated: Any, unit: Any, tokenizer: Any) -> Exemplar:  # noqa: ANN401

@@ -199,25 +199,49 @@ def _placed(
     empty_nodes: list[EmptyNode],
     comments: tuple[str, ...],
 ) -> Sentence:
-    """Give every word its characters; the text is built from the written tokens."""
+    """Give every word its characters in the stated text, or in one built from the tokens."""
     by_first = {token.first: token for token in ranges}
-    text = ""
-    placed: list[Word] = []
-    while len(placed) < len(words):
-        token = by_first.get(len(placed) + 1)
-        inside = words[len(placed) : token.last] if token else [words[len(placed)]]
+    tokens: list[tuple[list[Word], str, bool]] = []  # words, form, space after
+    done = 0
+    while done < len(words):
+        token = by_first.get(done + 1)
+        inside = words[done : token.last] if token else [words[done]]
         form, misc = (token.form, token.misc) if token else (inside[0].form, inside[0].misc)
-        placed += _inside(inside, form, len(text))
-        text += form if "SpaceAfter=No" in misc.split("|") else form + " "
+        tokens.append((inside, form, "SpaceAfter=No" not in misc.split("|")))
+        done += len(inside)
+    built = "".join(form + " " * space for _, form, space in tokens).removesuffix(" ")
     given = {key: value for key, value in map(_comment, comments) if key}
+    text = given.get("text", built)
+    starts = _starts(text, [form for _, form, _ in tokens])
+    if starts is None:
+        text, starts = built, _starts(built, [form for _, form, _ in tokens])
+    assert starts is not None
+    placed = [
+        word
+        for (inside, form, _), start in zip(tokens, starts, strict=True)
+        for word in _inside(inside, form, start)
+    ]
     return Sentence(
-        text.removesuffix(" "),
+        text,
         tuple(placed),
         given.get("sent_id", ""),
         comments,
         tuple(ranges),
         tuple(empty_nodes),
     )
+
+
+def _starts(text: str, forms: list[str]) -> list[int] | None:
+    """Where the forms start in a text that holds nothing else but white space."""
+    starts, place = [], 0
+    for form in forms:
+        while place < len(text) and text[place].isspace():
+            place += 1
+        if not text.startswith(form, place):
+            return None
+        starts.append(place)
+        place += len(form)
+    return starts if not text[place:].strip() else None
 
 
 def _inside(words: list[Word], form: str, start: int) -> list[Word]:
