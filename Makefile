@@ -9,7 +9,7 @@ export TOKENIZERS_PARALLELISM ?= false
 .PHONY: demo test fast real check format bench studies wheel clean
 
 demo: $(STAMP)/run
-	$(BIN)/python examples/demo.py
+	$(BIN)/microtome examine --out microtome-runs/demo
 
 test: $(STAMP)/test
 	$(BIN)/pytest -n 2 --dist loadfile -m "not studies"
@@ -21,14 +21,14 @@ real: $(STAMP)/test
 	$(BIN)/pytest -m "real and not studies"
 
 check: $(STAMP)/test
-	$(BIN)/ruff format --check src tests benchmarks examples
-	$(BIN)/ruff check src tests benchmarks examples
+	$(BIN)/ruff format --check src tests benchmarks docs
+	$(BIN)/ruff check src tests benchmarks docs
 	$(BIN)/mypy
 	$(BIN)/pytest -q tests/test_imports.py
 
 format: $(STAMP)/test
-	$(BIN)/ruff format src tests benchmarks examples
-	$(BIN)/ruff check --fix src tests benchmarks examples
+	$(BIN)/ruff format src tests benchmarks docs
+	$(BIN)/ruff check --fix src tests benchmarks docs
 
 bench: $(STAMP)/test
 	$(BIN)/python benchmarks/run.py

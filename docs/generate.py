@@ -15,7 +15,18 @@ DOCS = Path(__file__).parent
 sys.path.insert(0, str(DOCS.parent / "tests"))
 
 PART = re.compile(r"(<!-- generated: ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
-COMMANDS = ("operate", "decode", "evaluate", "finetune", "pretrain", "list", "cache")
+COMMANDS = (
+    "examine",
+    "decode",
+    "operate",
+    "finetune",
+    "evaluate",
+    "run",
+    "report",
+    "pretrain",
+    "list",
+    "cache",
+)
 
 # One probe per promise of the edits page: three layers, four heads.
 PROBES = (

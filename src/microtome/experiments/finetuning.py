@@ -55,6 +55,9 @@ def measure(request: Mapping[str, Any], context: Context) -> Result:
         seed=request["seed"],
         out=context.scratch / CHECKPOINT,
         device=context.device,
+        progress=lambda step: context.report(
+            f"step {step.step} of {step.n_steps}, loss {step.loss:.3f}", step.scores
+        ),
     )
     rows = [
         {

@@ -123,7 +123,10 @@ def _swept(request: Mapping[str, Any], context: Context, targets: list[Any]) -> 
     dataset = opened_rows(request, context)
     check_fit(model, dataset)
     encoded = encode_for(model, tokenizer, dataset)
-    done = disable(model, encoded, targets, how=request["how"])
+    done = disable(
+        model, encoded, targets, how=request["how"],
+        progress=lambda n_done, n_rows: context.report(f"{n_done} of {n_rows} rows"),
+    )  # fmt: skip
     names = np.array([" ".join(t) if isinstance(t, list) else t for t in targets])
     return Result(arrays={"targets": names, "baseline": done.baseline, "logits": done.logits})
 
