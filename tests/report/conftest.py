@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from microtome.report import Page, Reported, Section
+from microtome.report import Page, Reported, Section, write
 from microtome.views import Curve, HeatMap, Sentences, Series, Table
 
 N_LAYERS, N_HEADS = 12, 12
@@ -43,7 +43,23 @@ def decoding_section(text) -> Section:
             ),
         ),
     )
-    words = tuple(text(w) for w in "it ' s a bitter ##sweet and lyrical mix of elements .".split())
+    words = tuple(
+        text(w)
+        for w in [
+            "it",
+            "'",
+            "s",
+            "a",
+            "bitter",
+            "##sweet",
+            "and",
+            "lyrical",
+            "mix",
+            "of",
+            "elements",
+            ".",
+        ]
+    )
     decoded = tuple(
         (text(f"depth {d}"), tuple(w if (d + i) % 5 else text("the") for i, w in enumerate(words)))
         for d in range(0, N_LAYERS + 1, 2)
@@ -169,7 +185,7 @@ def made_page(text) -> Page:
     )
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def page() -> Page:
     return made_page(lambda words: words)
 
@@ -191,8 +207,18 @@ HOSTILE = (
 )
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def hostile_page() -> Page:
     """Each text of the page followed by one of the hostile strings, in turn."""
     turn = iter(range(10**6))
     return made_page(lambda words: f"{words} {HOSTILE[next(turn) % len(HOSTILE)]}")
+
+
+@pytest.fixture(scope="session")
+def written(page, hostile_page, tmp_path_factory):
+    """Both reports, written once: the path of the page by name."""
+    folder = tmp_path_factory.mktemp("reports")
+    return {
+        "page": write(page, folder / "plain"),
+        "hostile_page": write(hostile_page, folder / "hostile"),
+    }

@@ -43,7 +43,7 @@ def _grid(view: HeatMap, width: float) -> Grid:
     names = [plain(name) for name in view.rows]
     names.append(_row_heading(view))
     left = min(120.0, max(width_of(name, 12) for name in names)) + 14
-    longest_name = max([width_of(plain(name), 12) + 8 for name in view.columns] + [0.0])
+    longest_name = max([width_of(plain(name), 12) + 4 for name in view.columns] + [0.0])
     cell = (width - left - 4) / max(len(view.columns), 1)
     # Labels that don't fit are cut; before that, the figure grows and scrolls in its box.
     cell = min(max(52.0, min(longest_name, 140.0)), max(17.0, min(longest_name, 72.0), cell))
@@ -99,7 +99,7 @@ def _labels(view: HeatMap, grid: Grid) -> Iterator[Mark]:
     yield Label(grid.left, 14, plain(view.column_label) + " →", "name")
     for j, name in enumerate(view.columns):
         x, _ = grid.corner(0, j)
-        text = shortened(plain(name), grid.cell + 2, 12)
+        text = shortened(plain(name), grid.cell, 12)
         yield Label(x + (grid.cell - GAP) / 2, TOP - 8, text, anchor="middle")
     for i, name in enumerate(view.rows):
         _, y = grid.corner(i, 0)

@@ -58,7 +58,8 @@ def drawn(view: View) -> str:
     for kind, width in (("wide", WIDE), ("narrow", NARROW)):
         drawing = draw(view, width=width)
         assert drawing is not None
-        parts.append(inline_svg(drawing, kind=kind))
+        fits = " fits" if drawing.width <= width else ""  # else it scrolls in its box
+        parts.append(inline_svg(drawing, kind=kind + fits))
     return Markup("".join(parts))  # every text in it went through html.escape
 
 

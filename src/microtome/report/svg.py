@@ -24,7 +24,7 @@ def svg_file(drawing: Drawing) -> str:
     view = f'viewBox="0 0 {_n(drawing.width)} {_n(drawing.height)}"'
     used = {mark.pen for mark in drawing.marks}
     rules = "".join(f"{rule}}}" for rule in pen_rules("", LIGHT).split("}") if _is_used(rule, used))
-    style = f"text{{font:12px {FONTS}}}{rules}"
+    style = f"text{{font:12px {FONTS}}}text,[class$=t]{{pointer-events:none}}{rules}"
     return (
         f'<?xml version="1.0" encoding="UTF-8"?>\n<svg xmlns="http://www.w3.org/2000/svg" {size}'
         f" {view}><title>{escape(drawing.summary)}</title><style>{style}</style>"

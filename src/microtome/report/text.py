@@ -34,7 +34,7 @@ def paragraphs(text: str) -> list[str]:
 def width_of(text: str, size: float) -> float:
     """About how wide a text is, in a common sans serif face of this size."""
     wide = sum(unicodedata.east_asian_width(char) in "WF" for char in text)
-    return size * (0.56 * (len(text) - wide) + wide)
+    return size * (0.6 * (len(text) - wide) + wide)
 
 
 def shortened(text: str, room: float, size: float) -> str:

@@ -1,0 +1,199 @@
+"""The papers' figures: complete, with a source, and as the papers print them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import FrozenInstanceError
+
+import pytest
+
+from microtome.papers import CLAIMS, FIGURES, KAO_A, KAO_B, KOVALEVA, SINGH, claims, matching
+from microtome.report import reported
+
+TEXTS = {
+    KAO_A: "papers/000_6ff84a5e5fab6c53.txt",
+    KAO_B: "papers/001_524a6860354c6877.txt",
+    SINGH: "papers/002_3cd4a3a1567cb7f4.txt",
+    KOVALEVA: "papers/003_78c3bf4ff4951cc8.txt",
+}
+# How the papers begin the line of a model's table; deeper ones follow as "- (13)".
+LINES = {
+    "bert-base-uncased": "base (12)", "bert-large-uncased-whole-word-masking": "large (24)",
+    "albert-base-v2": "base (12)", "albert-large-v2": "large (24)",
+    "albert-xlarge-v2": "xlarge (24)", "albert-xxlarge-v2": "xxlarge (12)",
+}  # fmt: skip
+
+
+def figure(model, task, experiment, metric, **columns):
+    (found,) = [
+        one
+        for one in matching(model, task, experiment)
+        if one.metric == metric and dict(one.columns) == columns and one.paper != KAO_A
+    ]
+    return found
+
+
+@pytest.mark.real
+def test_every_cell_of_the_single_model_tables_is_as_printed(shared_data):
+    text = shared_data(TEXTS[KAO_B]).read_text(encoding="utf-8")
+    tables = {"bert": text[: text.index("Table 3:")], "albert": text[text.index("Table 3:") :]}
+    for model, start in LINES.items():
+        part = tables[model.split("-")[0]]
+        part = part[part.index(f"\n{start}") :]
+        ours = [one for one in FIGURES if one.model == model and one.experiment == "duplication"]
+        for layers in sorted({dict(one.columns)["layers"] for one in ours}):
+            line = re.search(rf"\({layers}\)1? (.+)", part)
+            assert line is not None
+            printed = [None if cell == "-" else float(cell) for cell in line[1].split()]
+            cells = [
+                ("squad2", "exact_match"), ("squad2", "f1"), ("snli", "accuracy"),
+                ("sst2-sentence", "accuracy"),
+            ]  # fmt: skip
+            for (task, metric), value in zip(cells, printed, strict=True):
+                found = [
+                    one
+                    for one in ours
+                    if (one.task, one.metric) == (task, metric)
+                    and dict(one.columns)["layers"] == layers
+                ]
+                assert [round(100 * one.value, 2) for one in found] == ([value] if value else [])
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("paper", [KAO_A, KAO_B])
+def test_every_ensemble_is_as_printed(paper, shared_data):
+    text = shared_data(TEXTS[paper]).read_text(encoding="utf-8")
+    ensembles = [one for one in FIGURES if (one.paper, one.experiment) == (paper, "ensembling")]
+    assert len(ensembles) == (20 if paper == KAO_A else 26)
+    for exact, f1 in zip(ensembles[::2], ensembles[1::2], strict=True):
+        assert (exact.metric, f1.metric) == ("exact_match", "f1")
+        members = re.search(r"\(([\d,-]+) layers\)", exact.setting)
+        pair = rf"{100 * exact.value:.2f}\s+{100 * f1.value:.2f}"
+        name = re.escape(f"({members[1]})") + r"\s*[34]?\s+" if members else ""
+        assert re.search(name + pair, text), (exact.model, exact.setting)
+
+
+@pytest.mark.real
+def test_quoted_numbers_stand_in_their_papers(shared_data):
+    for one in FIGURES:
+        if one.experiment in ("duplication", "ensembling"):
+            continue
+        text = shared_data(TEXTS[one.paper]).read_text(encoding="utf-8")
+        number = f"{100 * one.value:.1f}".removesuffix(".0")
+        assert re.search(rf"(?<![\d.]){re.escape(number)}\\?%", text), one
+
+
+def test_figures_are_shares_with_a_source_and_are_frozen():
+    assert len(FIGURES) == len(set(FIGURES))
+    for one in FIGURES:
+        assert -1 < one.value < 1
+        assert one.paper in TEXTS
+        assert one.place
+    with pytest.raises(FrozenInstanceError):
+        FIGURES[0].value = 0.5  # type: ignore[misc]
+
+
+def test_the_suspect_cell_is_marked_and_no_other():
+    (suspect,) = [one for one in FIGURES if one.suspect]
+    assert (suspect.model, suspect.task, suspect.value) == ("albert-large-v2", "snli", 0.9436)
+    assert "suspect" in suspect.note
+
+
+def test_contradictions_are_noted():
+    large = "bert-large-uncased-whole-word-masking"
+    deeper = figure(large, "snli", "duplication", "accuracy", layers=25)
+    assert deeper.value > figure(large, "snli", "duplication", "accuracy", layers=24).value
+    assert deeper.note
+    for model in ("albert-base-v2", "albert-xxlarge-v2"):
+        top = figure(model, "squad2", "ensembling", "f1", rule="top-3")
+        assert top.value < figure(model, "squad2", "ensembling", "f1", rule="baseline").value
+        assert top.note
+
+
+def test_both_kao_papers_agree_on_the_ensembles_they_share():
+    by_paper = {
+        paper: {
+            (one.model, one.metric, one.columns): one.value
+            for one in FIGURES
+            if one.experiment == "ensembling" and one.paper == paper
+        }
+        for paper in (KAO_A, KAO_B)
+    }
+    assert by_paper[KAO_A].items() <= by_paper[KAO_B].items()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "bert-base-uncased",
+        "google-bert/bert-base-uncased",
+        "./models/bert-base-uncased/",
+        "BERT-base",
+    ],
+)
+def test_a_model_is_known_by_any_of_its_names(name):
+    found = matching(name, "squad2", "duplication")
+    assert {dict(one.columns)["layers"] for one in found} == {12, 13}
+
+
+def test_another_model_or_task_matches_nothing():
+    assert matching("bert-base-cased", "squad2", "duplication") == ()
+    assert matching("bert-base-uncased", "micro-sentiment", "duplication") == ()
+
+
+def test_claims_have_distinct_keys_and_a_source():
+    keys = [(one.experiment, one.key) for one in CLAIMS]
+    assert len(keys) == len(set(keys))
+    assert {one.paper for one in CLAIMS} == set(TEXTS)
+    assert all(one.place for one in CLAIMS)
+    assert claims("no such experiment") == ()
+
+
+EXPERIMENTS = (
+    "decoding duplication ensembling reinitialization frozen-probing weight-drift"
+    " attention-patterns frame-relations attention-drift initialization linguistic-features"
+    " token-links head-disabling"
+)
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS.split())
+def test_every_experiment_of_the_papers_has_a_claim(experiment):
+    assert claims(experiment)
+
+
+def decoding_rows(values):
+    return [
+        {"depth": d, "layers": len(values) - 1, "accuracy": v, "control": 0.1,
+         "first_token_accuracy": v / 2}
+        for d, v in enumerate(values)
+    ]  # fmt: skip
+
+
+def test_what_was_measured_comes_from_the_rows():
+    first = reported(
+        "decoding", "nano-bert", "micro-sentiment", decoding_rows([0.1, 0.9, 0.7, 0.8])
+    )
+    doctored = reported(
+        "decoding", "nano-bert", "micro-sentiment", decoding_rows([0.1, 0.9, 0.8, 0.6])
+    )
+    assert [one.measured for one in first][:2] == ["1 of 2", "40.0 %; all tokens 80.0 %"]
+    assert [one.measured for one in doctored][:2] == ["2 of 2", "30.0 %; all tokens 60.0 %"]
+
+
+def test_a_paper_s_number_appears_beside_the_mean_over_seeds():
+    rows = [
+        {"layers": 13, "seed": s, "stage": "finetuned", "metric": "f1", "value": v}
+        for s, v in enumerate((0.75, 0.77))
+    ] + [{"layers": 13, "seed": None, "stage": "decoded", "metric": "f1", "value": 0.1}]
+    found = reported("duplication", "bert-base-uncased", "squad2", rows)
+    ours = [one for one in found if "f1" in one.what and "13 layers" in one.what]
+    assert [(one.paper, one.measured) for one in ours] == [("76.80 %", "76.00 % (mean of 2 runs)")]
+    others = [one for one in found if "f1" in one.what and "12 layers" in one.what]
+    assert [one.measured for one in others] == ["not part of this run"]
+    assert not [one for one in reported("duplication", "x", "squad2", rows) if "76.80" in one.paper]
+
+
+def test_an_experiment_may_say_what_it_measured():
+    found = reported("weight-drift", "m", "t", [{"layer": 0}], measured={"depth": "it does"})
+    assert found[0].measured == "it does"
+    assert reported("weight-drift", "m", "t", []) == ()
