@@ -7,7 +7,7 @@ import tempfile
 
 import numpy as np
 import torch
-from transformers import BertForSequenceClassification, Trainer, TrainingArguments
+from transformers import BertForSequenceClassification, PrinterCallback, Trainer, TrainingArguments
 
 import rivals
 import workloads
@@ -40,7 +40,7 @@ def padded(own: Examples, rows: np.ndarray, to: int | None) -> dict[str, torch.T
 
 def trainer(model: BertForSequenceClassification, own: Examples, to: int | None) -> Trainer:
     """As its users set it up; fused AdamW is its default, too."""
-    return Trainer(
+    made = Trainer(
         model=model,
         args=TrainingArguments(
             output_dir=tempfile.mkdtemp(),
@@ -57,6 +57,8 @@ def trainer(model: BertForSequenceClassification, own: Examples, to: int | None)
         train_dataset=list(range(len(own))),
         data_collator=lambda rows: padded(own, np.array(rows), to),
     )
+    made.remove_callback(PrinterCallback)  # stdout is for the figures
+    return made
 
 
 def check_equality(shape: str, own: Examples) -> float:
