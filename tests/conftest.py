@@ -26,12 +26,12 @@ def shared_folder() -> Path:
 
 @pytest.fixture(scope="session")
 def shared_data():
-    """A function from a relative path ("data/glue/MRPC") to a real one; skips where it is absent."""
+    """A function from a relative path ("data/glue/MRPC") to a real one; skips where absent."""
 
     def find(relative: str) -> Path:
         path = shared_folder() / relative
         if not path.exists():
-            reason = f"real data {relative} not found in {shared_folder()} (set MICROTOME_TEST_DATA)"
+            reason = f"{relative} is not in {shared_folder()} (set MICROTOME_TEST_DATA)"
             if os.environ.get("CI"):
                 pytest.fail(reason)
             pytest.skip(reason)

@@ -54,7 +54,7 @@ class Thing:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A verb with its roles; ``setting`` is (preposition, phrase) for a place or a time."""
+    """A verb with its roles; ``setting``: (preposition, phrase) of place or time, or ("", adverb)."""
 
     verb: Verb
     agent: Thing
@@ -92,8 +92,11 @@ def _objects(head: Node, event: Event, *, dative: str = "to", theme: bool = True
 
 
 def _settled(head: Node, event: Event) -> Node:
-    if event.setting is not None:
-        head.right("obl", setting_phrase(event.setting))
+    if event.setting is None:
+        return head
+    if not event.setting[0]:
+        return head.right("advmod", phrases.adverb(str(event.setting[1])))
+    head.right("obl", setting_phrase(event.setting))
     return head
 
 
