@@ -10,12 +10,20 @@ import workloads
 from measuring import Bar, Clock, Row, finish, options
 from microtome.observe import HeadMeans, Texts, reductions, stream
 
-MEASURES = {
-    "cosine": reductions.cosine,
-    "entropy": reductions.entropy,
-    "on_first": reductions.on_first,
-    "distance": reductions.distance,
-}
+
+def measures(texts: Texts) -> dict[str, reductions.Measure]:
+    last = np.zeros(len(texts.ids), dtype=bool)
+    last[texts.offsets[1:] - 1] = True  # [SEP]
+    return {
+        "cosine": reductions.cosine,
+        "entropy": reductions.entropy,
+        "distance": reductions.distance,
+        "on_first": reductions.on_first,
+        "on_last": reductions.on_marked(last),
+        "on_self": reductions.on_self,
+        "on_previous": reductions.on_previous,
+        "on_next": reductions.on_next,
+    }
 
 
 def body_flops(sizes: dict[str, int], lengths: np.ndarray) -> int:
@@ -32,7 +40,7 @@ def body_flops(sizes: dict[str, int], lengths: np.ndarray) -> int:
 
 
 def streamed(one, two, texts: Texts) -> dict[str, np.ndarray]:
-    means = {name: HeadMeans(measure) for name, measure in MEASURES.items()}
+    means = {name: HeadMeans(measure) for name, measure in measures(texts).items()}
     stream(one, texts, list(means.values()), other=two)
     return {name: own.mean for name, own in means.items()}
 

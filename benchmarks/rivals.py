@@ -160,22 +160,32 @@ def decoded_counts(model: PreTrainedModel, texts: Texts, to: int | None) -> list
 def attention_statistics(
     one: PreTrainedModel, two: PreTrainedModel, texts: Texts, to: int | None
 ) -> dict[str, Tensor]:
-    """Per head, from maps that the models hand out: cosine, entropy, [CLS] share, distance."""
+    """Per head, from maps that the models hand out; real tokens only, averaged over texts."""
     batch = padded(texts, to)
     ours, theirs = (model(**batch, output_attentions=True).attentions for model in (one, two))
-    sums: dict[str, list[Tensor]] = {"cosine": [], "entropy": [], "on_first": [], "distance": []}
+    tables: dict[str, list[Tensor]] = {}
     for own, other in zip(ours, theirs, strict=True):
-        found: dict[str, list[Tensor]] = {name: [] for name in sums}
+        found: dict[str, list[Tensor]] = {}
         for maps, compared, n in zip(own, other, texts.lengths.tolist(), strict=True):
-            real, real_other = maps[:, :n, :n], compared[:, :n, :n]
-            place = torch.arange(n)
-            away = (place[:, None] - place).abs()
-            found["cosine"].append(
-                torch.cosine_similarity(real.flatten(1), real_other.flatten(1), dim=-1)
-            )
-            found["entropy"].append(torch.special.entr(real).sum(-1).mean(-1))
-            found["on_first"].append(real[..., 0].mean(-1))
-            found["distance"].append((real * away).sum(-1).mean(-1))
+            for name, value in _statistics(maps[:, :n, :n], compared[:, :n, :n]).items():
+                found.setdefault(name, []).append(value)
         for name, values in found.items():
-            sums[name].append(torch.stack(values).mean(0))
-    return {name: torch.stack(values) for name, values in sums.items()}
+            tables.setdefault(name, []).append(torch.stack(values).mean(0))
+    return {name: torch.stack(values) for name, values in tables.items()}
+
+
+def _statistics(maps: Tensor, compared: Tensor) -> dict[str, Tensor]:
+    """One text's maps (H, L, L) of two models."""
+    length = maps.shape[-1]
+    place = torch.arange(length)
+    away = (place[:, None] - place).abs()
+    return {
+        "cosine": torch.cosine_similarity(maps.flatten(1), compared.flatten(1), dim=-1),
+        "entropy": torch.special.entr(maps).sum(-1).mean(-1),
+        "distance": (maps * away).sum(-1).mean(-1),
+        "on_first": maps[..., 0].mean(-1),
+        "on_last": maps[..., -1].mean(-1),
+        "on_self": maps.diagonal(0, -2, -1).sum(-1) / length,
+        "on_previous": maps.diagonal(-1, -2, -1).sum(-1) / length,
+        "on_next": maps.diagonal(1, -2, -1).sum(-1) / length,
+    }

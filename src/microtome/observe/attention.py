@@ -96,8 +96,8 @@ def stream(
 
 
 def group_maps(family: Family, index: int, query: Tensor, key: Tensor, group: Group) -> Tensor:
-    """Attention weights of a group's texts (n, H, L, L), from q and k (T, H, Dh)."""
-    scores = (forward.by_text(query, group) * family.scaling) @ forward.by_text(key, group).mT
+    """Attention weights of a group's texts (n, H, L, L), from scaled q and k (T, H, Dh)."""
+    scores = forward.by_text(query, group) @ forward.by_text(key, group).mT
     mask = forward.window_mask(family, index, group.length, query.device)
     if mask is not None:
         scores = scores.masked_fill_(~mask, -torch.inf)
@@ -138,9 +138,8 @@ class _MapRun:
             )
             self.states = self.family.feed_forward(self.index, attended)
         self.index = index
-        self.query, self.key, self.value = self.family.project(
-            index, self.states, self.chunk.positions
-        )
+        query, self.key, self.value = self.family.project(index, self.states, self.chunk.positions)
+        self.query = query * self.family.scaling
         self.context = torch.empty_like(self.value)
 
     def maps_of(self, group: Group) -> Tensor:
