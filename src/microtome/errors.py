@@ -80,7 +80,7 @@ class CertificateFailed(RunError):
     """An edit did not do what it says. The edited model isn't handed out."""
 
 
-class Diverged(RunError):  # noqa: N818 - a state, as in the tree above
+class Diverged(RunError):
     """A training whose numbers ran away (NaN loss): recorded, never an error of a whole run."""
 
 

@@ -14,7 +14,7 @@ from microtome.errors import RunError
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-class Stopped(RunError):  # noqa: N818 - a state, as in the tree of errors
+class Stopped(RunError):
     """Ctrl-C or SIGTERM. What is done is stored; the same command goes on."""
 
 

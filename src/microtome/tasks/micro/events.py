@@ -54,7 +54,7 @@ class Thing:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A verb with its roles; ``setting``: (preposition, phrase) of place or time, or ("", adverb)."""
+    """A verb with its roles; ``setting``: (preposition, phrase) of a place or time."""
 
     verb: Verb
     agent: Thing
