@@ -94,3 +94,15 @@ def other_tried() -> Iterator[Cell]:
         lambda rng: percentiles(st.mean(0.5 + 0.01 * rng.normal(size=3)), rng),
         False,
     )
+    yield Cell("tried: difference over seeds (Welch)", WELCH, 0.0, plain_welch, False)
+
+
+WELCH = "seeds=3 and 10 spread ratio=3"
+
+
+def plain_welch(rng: Rng) -> st.Interval:
+    from scipy.stats import ttest_ind
+
+    edited, base = 0.03 * rng.normal(size=3), 0.01 * rng.normal(size=10)
+    low, high = ttest_ind(edited, base, equal_var=False).confidence_interval()
+    return st.Interval(0.0, float(low), float(high), 13)

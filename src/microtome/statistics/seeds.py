@@ -55,7 +55,7 @@ def compare_seeds(
     level: float = 0.95,
     seed_spread: float | None = None,
 ) -> SeedDifference:
-    """Welch's interval and test of two arms of seeds.
+    """Welch's interval and test of two arms of seeds, with cautious degrees of freedom.
 
     ``seed_spread`` is a standard deviation known from elsewhere (``flip_spread`` gives a floor);
     without it the arms' own is used, where one of them has two seeds or more.
@@ -142,11 +142,17 @@ def _pooled_spread(ours: FloatArray, theirs: FloatArray) -> float | None:
 
 
 def _welch(ours: FloatArray, theirs: FloatArray) -> tuple[float, float]:
-    """Standard error of the difference, and Welch's degrees of freedom."""
+    """Standard error of the difference, and its degrees of freedom.
+
+    Welch's own degrees of freedom cover 93 % where three seeds spread more than ten (a small
+    spread by chance also counts as many degrees); halfway to the smaller arm's they cover 94.
+    """
     a, b = (float(arm.var(ddof=1)) / len(arm) for arm in (ours, theirs))
+    fewest = min(len(ours), len(theirs)) - 1
     if a + b == 0:
-        return 0.0, float(len(ours) + len(theirs) - 2)
-    return math.sqrt(a + b), (a + b) ** 2 / (a**2 / (len(ours) - 1) + b**2 / (len(theirs) - 1))
+        return 0.0, float(fewest)
+    welch = (a + b) ** 2 / (a**2 / (len(ours) - 1) + b**2 / (len(theirs) - 1))
+    return math.sqrt(a + b), (welch + fewest) / 2
 
 
 def _t(freedom: float, level: float) -> float:
