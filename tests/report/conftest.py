@@ -204,6 +204,7 @@ HOSTILE = (
     "</style><style>*{display:none}",
     "]]><!--",
     "\ud800",
+    "x" * 300,
 )
 
 
