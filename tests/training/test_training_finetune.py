@@ -265,6 +265,23 @@ def test_a_head_that_fits_is_trained_on(model, tmp_path):
     torch.testing.assert_close(again.model.classifier.weight, before.classifier.weight)
 
 
+def test_unnamed_outputs_of_a_head_that_fits_get_the_tasks_names(tmp_path):
+    train, dev = rows(tmp_path, n=16), rows(tmp_path, n=12, seed=1)
+    unnamed = checkpoint(tmp_path / "unnamed", head="classification", num_labels=2)
+    before = load(str(unnamed)).classifier.weight
+    nothing = RECIPE.but(learning_rate=1e-12, epochs=1)
+    done = finetune(unnamed, train, dev, recipe=nothing, out=tmp_path / "out")
+    torch.testing.assert_close(done.model.classifier.weight, before)
+    assert load(str(tmp_path / "out")).config.id2label == {0: "no", 1: "yes"}
+
+
+def test_a_half_precision_base_is_trained_and_saved_in_single(tmp_path):
+    base = save_tiny(tmp_path / "half", dtype=torch.float16, with_tokenizer=True)
+    train, dev = rows(tmp_path, n=16), rows(tmp_path, n=12, seed=1)
+    done = finetune(base, train, dev, recipe=RECIPE.but(epochs=1), out=tmp_path / "out")
+    assert bit_equal(tensors(load(str(tmp_path / "out"))), tensors(done.model))
+
+
 def test_rows_without_labels_are_refused(model, tmp_path):
     train = rows(tmp_path, n=30)
     (tmp_path / "plain.txt").write_text("the cat sees\nthe dog\n")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from microtome.models import save
+from microtome.models import attach, provenance_of, save
 from microtome.statistics import Interval
 from microtome.surgery import Certificate, Check
 from microtome.tasks import Evaluation
@@ -88,6 +88,10 @@ def save_finetuned(
         return None if result.certificate is None else result.certificate.as_json()
 
     result.model.config.microtome_task = result.task
+    origin = provenance_of(result.model)
+    if origin is not None:
+        # The base's dtype may be half precision; these weights were trained and scored in single.
+        attach(result.model, replace(origin, dtype="float32"))
     save(result.model, result.out, tokenizer=tokenizer, prove=add_record)
 
 

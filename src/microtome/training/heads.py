@@ -37,6 +37,9 @@ def load_for_task(
     else:
         _check_fit(source.name, checkpoint, own, task)
         model = load(source, device=device)
+    if task.kind == "classification":  # a head that fits may have unnamed outputs
+        model.config.id2label = dict(enumerate(task.labels))
+        model.config.label2id = {label: index for index, label in enumerate(task.labels)}
     if task.kind == "regression":
         model.config.problem_type = "regression"
     return model
