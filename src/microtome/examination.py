@@ -142,7 +142,7 @@ def page_of(result: RunResult) -> Page:
     """The page of a run: every number on it is in the run's rows."""
     asked = result.request
     parts = [part_of(name, result) for name in asked["experiments"]]
-    sections = [part.section() for part in parts]
+    sections = [part.section(asked["model"], asked["task"]) for part in parts]
     sections += [_left_out(name) for name in PARTS if name not in asked["experiments"]]
     return Page(
         title=f"Examination of {asked['model']} on {asked['task']}",

@@ -35,8 +35,10 @@ class Part:
             return f"not measured: {self.problems[0]}"
         return self.experiment.finding(self.rows)
 
-    def section(self) -> Section:
-        """As a report shows it."""
+    def section(self, model: str, task: str) -> Section:
+        """As a report shows it, with what the papers say of this model and task."""
+        from microtome.report import reported
+
         return Section(
             name=self.experiment.name,
             question=self.experiment.question,
@@ -45,6 +47,7 @@ class Part:
             finding=self.finding,
             views=() if self.problems else self.experiment.views(self.rows),
             method=self.experiment.method,
+            reported=reported(self.experiment.name, model, task, self.rows),
             rows=self.rows,
             problem="; ".join(self.problems),
         )
