@@ -94,6 +94,8 @@ def _setting(draw: Draw) -> list[Example]:
         ("on", draw.small("weekday")),
         ("before", draw.small("occasion")),
     )
+    if draw.chance(0.3):
+        settings = (("", draw.small("manner")),)
     return _either(draw, replace(event, setting=draw.pick(settings)), event)
 
 
@@ -225,7 +227,9 @@ def _comparison(draw: Draw) -> list[Example]:
     ]
 
 
-_COLOURS = frozenset({"red", "blue", "green", "black", "white", "yellow", "brown"})
+_COLOURS = frozenset(
+    {"red", "blue", "green", "black", "white", "yellow", "brown", "gray", "purple", "pink"}
+)
 
 
 def _colours(*adjectives: Adjective) -> bool:

@@ -54,7 +54,10 @@ class Thing:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A verb with its roles; ``setting``: (preposition, phrase) of a place or time."""
+    """A verb with its roles.
+
+    ``setting`` is (preposition, phrase) of a place or a time, or ("", adverb).
+    """
 
     verb: Verb
     agent: Thing

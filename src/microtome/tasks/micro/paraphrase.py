@@ -254,7 +254,7 @@ def _owners(draw: Draw) -> list[Example]:
 
 
 STRUCTURES = (
-    Structure("voice", _voice, weight=10),
+    Structure("voice", _voice, weight=11),
     Structure("cleft", _cleft, weight=3),
     Structure("dative", _dative, weight=2),
     Structure("dative-passive", _dative_passive, held_out=True, weight=2),
@@ -263,7 +263,7 @@ STRUCTURES = (
     Structure("order", _order, weight=4),
     Structure("coordination", _coordination, weight=2),
     Structure("comparison", _comparison, weight=2),
-    Structure("synonyms", _synonyms, weight=3),
+    Structure("synonyms", _synonyms, weight=4),
     Structure("scope", _scope),
     Structure("owners", _owners, held_out=True, weight=2),
 )
