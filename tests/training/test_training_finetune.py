@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import safetensors.torch
 import torch
 from transformers import AutoModelForQuestionAnswering, AutoModelForSequenceClassification
 
 from microtome import load, parse
-from microtome.errors import DataError, ModelError, RequestError
+from microtome.errors import DataError, ModelError, RequestError, StorageError
 from microtome.tasks import find_task, open_data
 from microtome.training.finetuned import RECORD
 from microtome.training.finetuning import finetune
@@ -143,6 +145,26 @@ def test_a_kill_in_the_middle_of_a_step_loses_the_epoch_only(model, tmp_path):
     )
     killed = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
     assert killed.returncode == -9, killed.stderr.decode()
+    assert (tmp_path / "cut.finetuning" / "epoch-0001").is_dir()
+    resumed = finetune(model, train, dev, recipe=RECIPE, out=tmp_path / "cut")
+    assert bit_equal(tensors(resumed.model), tensors(whole.model))
+
+
+def test_a_full_disk_stops_clearly_and_the_epochs_before_are_kept(model, tmp_path, monkeypatch):
+    train, dev = rows(tmp_path, n=30), rows(tmp_path, n=12, seed=1)
+    whole = finetune(model, train, dev, recipe=RECIPE, out=tmp_path / "whole")
+    real, n_written = safetensors.torch.save_file, []
+
+    def nearly_full(tensors, file):
+        n_written.append(file)
+        if len(n_written) == 4:  # the optimiser of the second epoch
+            raise OSError(errno.ENOSPC, "No space left on device")
+        real(tensors, file)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(safetensors.torch, "save_file", nearly_full)
+        with pytest.raises(StorageError, match=r"No space left.*run the same command again"):
+            finetune(model, train, dev, recipe=RECIPE, out=tmp_path / "cut")
     assert (tmp_path / "cut.finetuning" / "epoch-0001").is_dir()
     resumed = finetune(model, train, dev, recipe=RECIPE, out=tmp_path / "cut")
     assert bit_equal(tensors(resumed.model), tensors(whole.model))

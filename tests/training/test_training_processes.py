@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -52,13 +53,21 @@ def work(folder: Path) -> dict[str, object]:
     return {"rank": processes.rank, "history": [epoch.loss for epoch in done.history]}
 
 
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
 def test_gradients_and_training_over_two_processes_equal_one_process(tmp_path):
     checkpoint(tmp_path / "base", **STILL)
     for n, seed in ((20, 0), (19, 0), (8, 1)):
         rows(tmp_path, n=n, seed=seed)
+    # Without a GPU --multi_gpu still means one process each, which is what is tried here.
     command = [
-        sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2",
-        str(Path(__file__).resolve()), str(tmp_path),
+        sys.executable, "-m", "accelerate.commands.launch", "--multi_gpu", "--num_processes", "2",
+        "--num_machines", "1", "--mixed_precision", "no", "--dynamo_backend", "no",
+        "--main_process_port", str(free_port()), str(Path(__file__).resolve()), str(tmp_path),
     ]  # fmt: skip
     paths = os.pathsep.join([str(Path(__file__).parents[1]), *sys.path])
     environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": paths}
