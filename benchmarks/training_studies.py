@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import tempfile
 import time
 from collections.abc import Callable
@@ -35,15 +36,16 @@ def splits(task: str, folder: str) -> tuple[Dataset, Dataset]:
     return tuple(open_data(task, DATA / folder, split) for split in ("train", "dev"))
 
 
-def stored(out: Path, name: str, measure: Callable[[], dict]) -> dict:
-    """The figures called ``name``: measured once, then read."""
-    file = out / f"{name}.json"
+def stored(out: Path, name: str, measure: Callable[[Path], dict]) -> dict:
+    """The figures called ``name``: measured once, then read. A killed training goes on."""
+    file, checkpoint = out / f"{name}.json", out / name
     if file.is_file():
         return json.loads(file.read_text())
     started = time.perf_counter()
-    found = measure() | {"threads": torch.get_num_threads()}
+    found = measure(checkpoint) | {"threads": torch.get_num_threads()}
     found["seconds"] = time.perf_counter() - started
     file.write_text(json.dumps(found))
+    shutil.rmtree(checkpoint, ignore_errors=True)
     print(name, json.dumps(found), flush=True)
     return found
 
@@ -60,7 +62,9 @@ def sst2(out: Path, seed: int) -> dict:
     return stored(
         out,
         f"sst2-{seed}",
-        lambda: scores(finetune("minilm", train, dev, recipe=SMALL, seed=seed, fraction=N_ROWS)),
+        lambda place: scores(
+            finetune("minilm", train, dev, recipe=SMALL, seed=seed, fraction=N_ROWS, out=place)
+        ),
     )
 
 
@@ -69,7 +73,7 @@ def trainer(out: Path, seed: int, n_rows: int = N_ROWS, recipe: Recipe = SMALL) 
     train, dev = splits("sst2-sentence", "sst2_sentence")
     part = train.fraction(n_rows, seed=seed)
     return stored(
-        out, f"trainer-{seed}", lambda: {"accuracy": plain_accuracy(part, dev, recipe, seed)}
+        out, f"trainer-{seed}", lambda _: {"accuracy": plain_accuracy(part, dev, recipe, seed)}
     )
 
 
@@ -131,7 +135,7 @@ def mrpc(out: Path, seed: int) -> dict:
         found[edit or "unchanged"] = stored(
             out,
             f"mrpc-{edit.split('(')[0] or 'unchanged'}-{seed}",
-            lambda edit=edit: scores(
+            lambda place, edit=edit: scores(
                 finetune(
                     "minilm",
                     train,
@@ -140,6 +144,7 @@ def mrpc(out: Path, seed: int) -> dict:
                     recipe=SMALL.but(epochs=3),
                     seed=seed,
                     fraction=N_ROWS,
+                    out=place,
                 )
             ),
         )
@@ -156,8 +161,9 @@ def squad2(out: Path, seed: int, n_train: int = 1200, n_dev: int = 600) -> dict:
     answerable = dev.select(np.flatnonzero(dev.targets.astype(bool)))
     recipe = Recipe(learning_rate=2e-4, epochs=3, max_length=256, stride=64)
 
-    def measure() -> dict:
-        done = finetune("minilm", replace(train, split="train"), dev, recipe=recipe, seed=seed)
+    def measure(place: Path) -> dict:
+        rows = replace(train, split="train")
+        done = finetune("minilm", rows, dev, recipe=recipe, seed=seed, out=place)
         given = done.evaluation.predictions[dev.targets.astype(bool)]
         of = {
             "all": done.scores,
@@ -175,7 +181,7 @@ def probes(out: Path, seed: int) -> dict:
     train, dev = splits("sst2-sentence", "sst2_sentence")
     part = train.fraction(N_ROWS, seed=seed)
 
-    def measure() -> dict:
+    def measure(_: Path) -> dict:
         found = {"majority": majority(part, dev).scores["accuracy"].value}
         for name, edits in (("minilm", None), ("random encoder", "randomize(seed=0)")):
             with collect("minilm", part, dev, features=("cls", "mean"), edits=edits) as data:
