@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import pytest
@@ -210,9 +211,14 @@ HOSTILE = (
 
 @pytest.fixture(scope="session")
 def hostile_page() -> Page:
-    """Each text of the page followed by one of the hostile strings, in turn."""
-    turn = iter(range(10**6))
-    return made_page(lambda words: f"{words} {HOSTILE[next(turn) % len(HOSTILE)]}")
+    """All hostile strings behind each text; where labels are cut, each comes first in turn."""
+    turn = itertools.count()
+
+    def hostile(words: str) -> str:
+        k = next(turn) % len(HOSTILE)
+        return " ".join((words, *HOSTILE[k:], *HOSTILE[:k]))
+
+    return made_page(hostile)
 
 
 @pytest.fixture(scope="session")

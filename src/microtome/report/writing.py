@@ -80,10 +80,14 @@ class _Names:
         self.used: set[str] = set()
 
     def stem(self, part: str, title: str) -> str:
-        words = re.sub(r"[^a-z0-9]+", "-", f"{part} {title}".lower()).strip("-")[:60].strip("-")
-        stem, n = words or "view", 1
+        words = "-".join(filter(None, (_slug(part, 30), _slug(title, 40)))) or "view"
+        stem, n = words, 1
         while stem in self.used:
             n += 1
-            stem = f"{words or 'view'}-{n}"
+            stem = f"{words}-{n}"
         self.used.add(stem)
         return stem
+
+
+def _slug(text: str, longest: int) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:longest].strip("-")
