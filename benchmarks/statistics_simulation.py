@@ -3,7 +3,7 @@
 Draws data with a known truth over a written grid and counts. Writes its tables between the markers
 of docs/statistics.md and exits 1 where a bar is missed.
 
-    python benchmarks/statistics_simulation.py                 2,000 repeats, about 10 minutes
+    python benchmarks/statistics_simulation.py                 2,000 repeats, 10 to 15 minutes of one core
     python benchmarks/statistics_simulation.py --repeats 200   a look; the docs stay as they are
 """
 
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -196,10 +195,10 @@ def _mean(numbers: Iterator[float]) -> float:
     return float(np.mean(list(numbers)))
 
 
-def tables(coverages: list[Coverage], others: list[Rate], seconds: float, repeats: int) -> str:
+def tables(coverages: list[Coverage], others: list[Rate], repeats: int) -> str:
     """The tables as Markdown."""
     lines = [
-        f"{repeats:,} repeats, {seconds / 60:.0f} minutes on one core.",
+        f"{repeats:,} repeats.",
         "",
         "| statistic | setting | coverage | too high | too low | mean width |",
         "|---|---|---|---|---|---|",
@@ -215,11 +214,16 @@ def tables(coverages: list[Coverage], others: list[Rate], seconds: float, repeat
     return "\n".join(lines)
 
 
+def write(text: str) -> None:
+    """Puts the tables between the markers of the docs."""
+    before, _, rest = DOCS.read_text().partition(BEGIN)
+    DOCS.write_text(f"{before}{BEGIN}\n{text}\n{END}{rest.partition(END)[2]}")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=REPEATS)
     repeats = parser.parse_args().repeats
-    started = time.monotonic()
     coverages = []
     for cell in cells():
         coverages.append(cover(cell, repeats))
@@ -228,10 +232,9 @@ def main() -> int:
     for rate in rates(repeats):
         others.append(rate)
         print(f"{rate.value:.3f}  {rate.what}  {rate.setting}", file=sys.stderr)
-    text = tables(coverages, others, time.monotonic() - started, repeats)
+    text = tables(coverages, others, repeats)
     if repeats == REPEATS:
-        before, _, rest = DOCS.read_text().partition(BEGIN)
-        DOCS.write_text(f"{before}{BEGIN}\n{text}\n{END}{rest.partition(END)[2]}")
+        write(text)
     print(text)
     failed = [line for line in (*coverages, *others) if not line.passed]
     for line in failed:
