@@ -3,7 +3,7 @@
 Draws data with a known truth over a written grid and counts. Writes its tables between the markers
 of docs/statistics.md and exits 1 where a bar is missed.
 
-    python benchmarks/statistics_simulation.py                 2,000 repeats, 10 to 15 minutes of one core
+    python benchmarks/statistics_simulation.py                 2,000 repeats, 10 to 15 minutes
     python benchmarks/statistics_simulation.py --repeats 200   a look; the docs stay as they are
 """
 
