@@ -22,6 +22,7 @@ from microtome.tasks import (
     encode_windows,
     evaluate_logits,
     evaluate_spans,
+    label_map,
     metric_of,
     score_answer,
 )
@@ -63,6 +64,8 @@ def check_fit(model: PreTrainedModel, dataset: Dataset) -> None:
             f"{dataset.task.name} needs a {wanted} head, and the model has {found or 'no head'}",
             "fine-tune it first: microtome finetune",
         )
+    if wanted == "classification":  # refuses a head of another size, before anything is computed
+        label_map(dataset.task, model.config.id2label, model.config.num_labels)
 
 
 def encode_for(
