@@ -6,6 +6,7 @@ size runs in a process of its own, because freed memory may stay with the proces
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -73,7 +74,11 @@ def in_own_process(call: str, threads: int) -> float:
         f"torch.set_num_threads({threads})\n"
         f"import observe_memory; print(observe_memory.{call})"
     )
-    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    # glibc keeps freed memory for later; with a fixed threshold large blocks go back at once, and
+    # the high-water mark shows what was in use.
+    fixed = os.environ | {"MALLOC_MMAP_THRESHOLD_": "1000000"}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, env=fixed)
     return float(done.stdout.split()[-1])
 
 

@@ -16,7 +16,7 @@ from measuring import Bar, Clock, Row, finish, options
 from microtome.observe import Sweep, Texts, sweep
 
 BATCH = 32
-SPREAD = 0.08  # of the random weights: large enough for a head's effect on the logits to show
+SPREAD = 0.04  # of the random weights: large enough for a head's effect on the logits to show
 JOBS = (
     # shape, data, texts of ours, ratio to pad-128, ratio to dynamic padding, share of the roofline
     ("base", "sst2", 8, 10.0, 4.0, 0.85),

@@ -53,14 +53,18 @@ def masked_lm(shape: str, seed: int = 0) -> BertForMaskedLM:
 
 
 def lengths(data: str, n_texts: int, seed: int = 0) -> tuple[np.ndarray, str]:
-    """Token counts of ``n_texts`` rows drawn at random, and where they come from."""
+    """Token counts of ``n_texts`` rows in random order, and where they come from.
+
+    They are evenly spaced quantiles: few rows then have the mean and the spread of all rows.
+    """
     rng = np.random.default_rng(seed)
-    real = _real_lengths(data)
-    if real is not None:
-        return rng.choice(real, size=n_texts, replace=n_texts > len(real)), "real lengths"
-    shape, scale, low, high = LOOKALIKES[data]
-    drawn = np.clip(rng.gamma(shape, scale, size=n_texts).astype(int) + 2, low, high)
-    return drawn, "synthetic lengths"
+    found, origin = _real_lengths(data), "real lengths"
+    if found is None:
+        shape, scale, low, high = LOOKALIKES[data]
+        found = np.clip(rng.gamma(shape, scale, size=2000).astype(int) + 2, low, high)
+        origin = "synthetic lengths"
+    spaced = np.quantile(found, (np.arange(n_texts) + 0.5) / n_texts, method="nearest")
+    return rng.permutation(spaced.astype(np.int64)), origin
 
 
 def texts(own_lengths: np.ndarray, seed: int = 0) -> Texts:

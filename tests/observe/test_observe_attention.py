@@ -187,6 +187,20 @@ def test_no_map_larger_than_one_chunk_is_ever_made():
     assert largest.most == 98
 
 
+def test_long_texts_come_in_smaller_blocks_and_change_nothing(monkeypatch):
+    texts = random_texts((9,) * 7 + (4,))
+    model = tiny_model("bert", "mlm")
+    whole, parts = (
+        HeadMeans(reductions.entropy, keep=True),
+        HeadMeans(reductions.entropy, keep=True),
+    )
+    stream(model, texts, [whole])
+    monkeypatch.setattr("microtome.observe.attention.WEIGHTS_AT_ONCE", 3 * N_HEADS * 81)
+    stream(model, texts, [parts])
+    np.testing.assert_allclose(parts.values, whole.values, **CLOSE)
+    assert not np.isnan(parts.values).any()
+
+
 def test_models_of_different_shapes_are_not_compared():
     one, two = tiny_model("bert", "mlm"), tiny_model("bert", "mlm", num_hidden_layers=2)
     with pytest.raises(RequestError, match="n_layers 3, the other 2"):

@@ -22,6 +22,8 @@ from microtome.observe import forward
 from microtome.observe.packing import TOKENS_IN_FLIGHT, Chunk, Group, packed
 from microtome.observe.texts import Encoded, IntArray, Texts, fitted
 
+WEIGHTS_AT_ONCE = 2**21  # 8 MB of attention weights
+
 
 @dataclass(frozen=True, eq=False)
 class MapBlock:
@@ -110,7 +112,7 @@ def _blocks(families: Sequence[Family], chunk: Chunk, texts: Texts) -> Iterator[
     for index in range(families[0].shape.n_layers):
         for run in runs:
             run.enter(index)
-        for group in chunk.groups:
+        for group in _parts(chunk, families[0].shape.n_heads):
             maps = [run.maps_of(group) for run in runs]
             tokens = chunk.tokens[group.rows].reshape(group.n_texts, group.length)
             yield MapBlock(
@@ -120,6 +122,12 @@ def _blocks(families: Sequence[Family], chunk: Chunk, texts: Texts) -> Iterator[
                 maps[0],
                 maps[1] if len(maps) > 1 else None,
             )
+
+
+def _parts(chunk: Chunk, n_heads: int) -> Iterator[Group]:
+    """Groups so small that their maps stay in cache: 384 tokens give one text at a time."""
+    for group in chunk.groups:
+        yield from group.parts(WEIGHTS_AT_ONCE // (n_heads * group.length**2))
 
 
 class _MapRun:

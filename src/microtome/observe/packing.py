@@ -32,6 +32,13 @@ class Group:
         """Its rows of the chunk."""
         return slice(self.start, self.start + self.n_texts * self.length)
 
+    def parts(self, most_texts: int) -> Iterator[Group]:
+        """The group in pieces of at most ``most_texts`` texts (at least one)."""
+        step = max(1, most_texts)
+        for first in range(0, self.n_texts, step):
+            n_texts = min(step, self.n_texts - first)
+            yield Group(self.start + first * self.length, n_texts, self.length)
+
     def repeated(self, times: int) -> Group:
         """The group when every text is there ``times`` times."""
         return Group(self.start * times, self.n_texts * times, self.length)
@@ -60,8 +67,10 @@ class Chunk:
         return torch.cat(rows).to(self.ids.device)
 
     def texts_of(self, group: Group) -> IntArray:
-        """The texts in one of its groups."""
-        before = sum(other.n_texts for other in self.groups if other.start < group.start)
+        """The texts in one of its groups, or in a part of one."""
+        own = next(g for g in self.groups if g.start <= group.start < g.rows.stop)
+        before = sum(other.n_texts for other in self.groups if other.start < own.start)
+        before += (group.start - own.start) // own.length
         return self.texts[before : before + group.n_texts]
 
     def repeated(self, times: int) -> Chunk:
