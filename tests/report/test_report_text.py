@@ -10,8 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from microtome.report.csvs import csv_bytes, guarded, unguarded
-from microtome.report.curves import nice_ticks
+from microtome.report.curves import draw_curve, nice_ticks
+from microtome.report.drawing import Label, Shape
 from microtome.report.text import column_texts, percents, plain, shortened, width_of
+from microtome.views import Curve, Series
 
 
 @pytest.mark.parametrize("char", ["\u202e", "\u2066", "\x00", "\x1b", "\x9b", "\u2028", "\ud800"])
@@ -55,6 +57,19 @@ def test_columns_share_their_digits_and_missing_is_not_zero():
     assert column_texts([1234567, 12]) == ["1,234,567", "12"]
     assert column_texts([0.02, -0.013], percent=True, plus=True) == ["+2.0", "−1.3"]
     assert column_texts([True, "x"]) == ["yes", "x"]
+
+
+def test_an_axis_of_shares_ends_at_100_whatever_the_intervals():
+    one = Series("s", (0.0, 1.0), (0.3, 0.9), (-0.2, 0.7), (0.6, 1.3))
+    drawing = draw_curve(Curve("c", "x", "y", (one,)), width=400)
+    ticks = {mark.text for mark in drawing.marks if isinstance(mark, Label)}
+    assert {"0", "100"} <= ticks
+    assert "120" not in ticks
+    ends = [
+        y for m in drawing.marks if isinstance(m, Shape) and m.pen == "grid" for _, y in m.points
+    ]
+    (band,) = [m for m in drawing.marks if isinstance(m, Shape) and m.pen == "band0"]
+    assert all(min(ends) <= y <= max(ends) for _, y in band.points)
 
 
 @given(st.text(max_size=60), st.floats(10, 300))

@@ -17,6 +17,7 @@ from microtome.report.text import is_number, percents
 Rows = Sequence[Mapping[str, Any]]
 
 ELSEWHERE = "see the finding"
+NOT_COMPARED = "not measured here"
 NOT_RUN = "not part of this run"
 FREE = -0.01  # a cut is free when it is sure to cost less than a point
 
@@ -34,13 +35,14 @@ def reported(
         return ()
     known = {key: says(rows) for key, says in MEASURES.get(experiment, {}).items()}
     texts = {key: text for key, text in known.items() if text} | dict(measured or {})
-    found = [_claim(one, texts) for one in claims(experiment)]
+    otherwise = NOT_COMPARED if texts else ELSEWHERE
+    found = [_claim(one, texts.get(one.key, otherwise)) for one in claims(experiment)]
     return (*found, *(_figure(one, rows) for one in matching(model, task, experiment)))
 
 
-def _claim(claim: Claim, texts: Mapping[str, str]) -> Reported:
+def _claim(claim: Claim, measured: str) -> Reported:
     words = f"{claim.words} ({claim.note})" if claim.note else claim.words
-    return Reported(claim.what, words, texts.get(claim.key, ELSEWHERE), claim.source)
+    return Reported(claim.what, words, measured, claim.source)
 
 
 def _figure(figure: PaperFigure, rows: Rows) -> Reported:

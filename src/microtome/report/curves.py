@@ -29,6 +29,10 @@ class Scale:
         """The pixel of a value."""
         return self.start + (value - self.low) / (self.high - self.low) * (self.end - self.start)
 
+    def inside(self, value: float) -> float:
+        """The pixel of a value, or of the end of the axis that it lies beyond."""
+        return self(min(max(value, self.low), self.high))
+
 
 def draw_curve(view: Curve, *, width: float) -> Drawing:
     """A curve in a box of this width."""
@@ -103,8 +107,11 @@ def _y_scale(view: Curve, top: float, bottom: float) -> Scale:
         if v is not None and is_number(v)
     ] or [0.0, 1.0]
     low, high = min(values), max(values)
-    if view.percent and low >= 0 and high <= 1 and high - low > 0.4:
-        low, high = 0.0, 1.0  # a share that moves this much is read on the whole scale
+    drawn = [float(v) for one in view.series for v in one.y if v is not None and is_number(v)]
+    if view.percent and drawn and min(drawn) >= 0 and max(drawn) <= 1:
+        low, high = max(low, 0.0), min(high, 1.0)  # no share lies outside, whatever its interval
+        if high - low > 0.4:
+            low, high = 0.0, 1.0  # one that moves this much is read on the whole scale
     ticks = nice_ticks(low, high, 5)
     return Scale(ticks[0], ticks[-1], bottom, top, ticks)
 
@@ -161,8 +168,8 @@ def _band(series: Series, i: int, x: Scale, y: Scale) -> Iterator[Mark]:
             if k < n and is_number(series.low[k]) and is_number(series.high[k])
         ]
         if len(ends) > 1:
-            upper = [(x(at), y(high)) for at, _, high in ends]  # type: ignore[arg-type]
-            lower = [(x(at), y(low)) for at, low, _ in reversed(ends)]  # type: ignore[arg-type]
+            upper = [(x(at), y.inside(high)) for at, _, high in ends]  # type: ignore[arg-type]
+            lower = [(x(at), y.inside(low)) for at, low, _ in reversed(ends)]  # type: ignore[arg-type]
             yield Shape((*upper, *lower), f"band{i % N_SERIES}", closed=True)
 
 

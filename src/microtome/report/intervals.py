@@ -7,7 +7,7 @@ from microtome.report.text import is_number, number
 from microtome.views import Table
 
 ESTIMATES = ("change", "delta")
-WIDTH, HEIGHT, EDGE = 130.0, 20.0, 6.0
+WIDTH, HEIGHT, EDGE = 112.0, 20.0, 6.0
 
 Interval = tuple[float, float, float]
 
@@ -43,7 +43,7 @@ def draw_intervals(table: Table) -> list[Drawing]:
     percent = any(name in table.percent for name in ESTIMATES)
     scale = [Label(min(max(x(0), 6.0), WIDTH - 6), 13, "0", anchor="middle")]
     for value, anchor in ((low, "start"), (high, "end")):
-        if abs(x(value) - x(0)) > 45:
+        if abs(x(value) - x(0)) > 36:
             place = 0.0 if anchor == "start" else WIDTH
             text = number(value, percent=percent, plus=True)
             scale.append(Label(place, 13, text, anchor="start" if anchor == "start" else "end"))

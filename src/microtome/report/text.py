@@ -67,7 +67,7 @@ def column_texts(values: Sequence[Cell], *, percent: bool = False, plus: bool = 
 
 def _decimals(numbers: Sequence[float]) -> int:
     largest = max(map(abs, numbers), default=0.0)
-    return 1 if largest >= 100 else 2 if largest >= 1 else 3
+    return 1 if largest >= 100 else 2 if largest > 1 else 3  # p-values get three
 
 
 def _cell(value: Cell, decimals: int, *, percent: bool, plus: bool) -> str:
