@@ -97,7 +97,7 @@ def test_the_words_follow_the_rows(case, tmp_path):
     target |= {"delta": -0.5, "low": -0.6, "high": -0.4, "p_maxt": 0.001}
     words = part.experiment.finding(doctored)
     assert words != part.finding
-    assert "1.2: -50.0 points (-60.0 to -40.0)" in words
+    assert "1.2's: −50.0 points (−60.0 to −40.0)" in words
 
 
 def test_every_number_in_the_views_is_in_the_rows(case, tmp_path):

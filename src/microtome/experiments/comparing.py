@@ -65,6 +65,8 @@ def compared(
     return [
         {
             "target": name, "metric": metric, "value": base + one.difference.value,
+            "value_low": base + one.difference.low,
+            "value_high": min(1.0, base + one.difference.high),
             "delta": one.difference.value, "low": one.difference.low, "high": one.difference.high,
             "n": one.difference.n, "p": one.p, "p_holm": float(p_holm), "p_bh": float(p_bh),
             "p_maxt": float(p_maxt),

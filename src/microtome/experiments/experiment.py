@@ -89,10 +89,15 @@ def describe(experiment: Experiment) -> dict[str, Any]:
 
 
 def points(value: float) -> str:
-    """A difference in percentage points, with its sign: +1.2."""
-    return f"{100 * value:+.1f}"
+    """A difference in percentage points, with its sign: +1.2, −0.5."""
+    return f"{100 * value:+.1f}".replace("-", "−")
 
 
 def percent(value: float) -> str:
     """A score in percent: 87.3 %."""
     return f"{100 * value:.1f} %"
+
+
+def counted(n: int, thing: str) -> str:
+    """A number of things: 1 head, 2 heads."""
+    return f"{n} {thing}{'' if n == 1 else 's'}"

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from microtome.experiments.experiment import Experiment, Option, Rows, percent, points
+from microtome.experiments.experiment import Experiment, Option, Rows, counted, percent, points
 from microtome.experiments.finetuning import OPTIONS, head_first
 from microtome.experiments.subject import Subject, opened_model, opened_rows
 from microtome.runs import Context, Result, Trial
@@ -226,11 +226,13 @@ def finding(rows: Rows) -> str:
     free = [row for row in heads if row["low"] > -0.01]
     worst = min(heads, key=lambda row: row["delta"])
     return (
-        f"{len(heads)} heads disabled one at a time; {baseline['metric']} without any edit is"
-        f" {percent(baseline['value'])}. {len(hurt)} matter and {len(helped)} are in the way beyond"
-        f" chance (max-T, 5 %, over all heads). The one that matters most is {worst['target']}:"
-        f" {points(worst['delta'])} points ({points(worst['low'])} to {points(worst['high'])})."
-        f" {len(free)} heads cost less than 1 point with 95 % confidence. {believed(baseline)}"
+        f"{counted(len(heads), 'head')} disabled one at a time; the {baseline['metric']} without any"
+        f" edit is {percent(baseline['value'])}. Beyond chance (max-T, 5 %, over all heads), disabling"
+        f" {counted(len(hurt), 'head')} hurts and disabling {counted(len(helped), 'head')} helps."
+        f" The largest loss is head {worst['target']}'s: {points(worst['delta'])} points"
+        f" ({points(worst['low'])} to {points(worst['high'])})."
+        f" {counted(len(free), 'head')} cost less than 1 point with 95 % confidence each."
+        f" {believed(baseline)}"
         f"{'' if chosen is None else a_set(chosen)}"
     )
 
@@ -238,7 +240,8 @@ def finding(rows: Rows) -> str:
 def a_set(chosen: Mapping[str, Any]) -> str:
     """What a set of heads chosen greedily is worth on rows that it wasn't chosen on."""
     return (
-        f" Sets chosen greedily ({chosen['n_heads_disabled']} heads most often) change the score by"
+        f" Sets chosen greedily ({counted(chosen['n_heads_disabled'], 'head')}, the most frequent"
+        f" choice) change the score by"
         f" {points(chosen['delta'])} ({points(chosen['low'])} to {points(chosen['high'])}) there."
     )
 

@@ -115,15 +115,13 @@ def views(rows: Rows) -> tuple[View, ...]:
     series = []
     for way in ("top", "bottom"):
         cut = sorted((r for r in rows if r["strategy"] == way), key=lambda r: r["layers"])
-        deltas = [(r["low"], r["high"]) for r in cut]
-        base = next((r["value"] for r in cut if r["target"] == "baseline"), 0.0)
         series.append(
             Series(
                 f"removed from the {way}",
                 tuple(float(r["layers"]) for r in cut),
                 tuple(r["value"] for r in cut),
-                tuple(None if low is None else base + low for low, _ in deltas),
-                tuple(None if high is None else base + high for _, high in deltas),
+                tuple(r["value_low"] for r in cut),
+                tuple(r["value_high"] for r in cut),
             )
         )
     curve = Curve(
@@ -144,7 +142,7 @@ def finding(rows: Rows) -> str:
     singles = [row for row in cuts if row["strategy"] == "each"]
     worst = min(singles, key=lambda row: row["delta"])
     words = (
-        f"{base['metric']} with all {base['layers']} layers is {percent(base['value'])}. Removing"
+        f"The {base['metric']} with all {base['layers']} layers is {percent(base['value'])}. Removing"
         f" layer {worst['target']} hurts most: {points(worst['delta'])} points"
         f" ({points(worst['low'])} to {points(worst['high'])})."
     )
