@@ -226,9 +226,9 @@ def finding(rows: Rows) -> str:
     free = [row for row in heads if row["low"] > -0.01]
     worst = min(heads, key=lambda row: row["delta"])
     return (
-        f"{counted(len(heads), 'head')} disabled one at a time; the {baseline['metric']} without any"
-        f" edit is {percent(baseline['value'])}. Beyond chance (max-T, 5 %, over all heads), disabling"
-        f" {counted(len(hurt), 'head')} hurts and disabling {counted(len(helped), 'head')} helps."
+        f"{counted(len(heads), 'head')} disabled one at a time; the {baseline['metric']} without"
+        f" any edit is {percent(baseline['value'])}. Beyond chance (max-T, 5 %, over all heads),"
+        f" disabling {counted(len(hurt), 'head')} hurts and disabling {counted(len(helped), 'head')} helps."
         f" The largest loss is head {worst['target']}'s: {points(worst['delta'])} points"
         f" ({points(worst['low'])} to {points(worst['high'])})."
         f" {counted(len(free), 'head')} cost less than 1 point with 95 % confidence each."

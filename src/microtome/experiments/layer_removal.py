@@ -142,8 +142,8 @@ def finding(rows: Rows) -> str:
     singles = [row for row in cuts if row["strategy"] == "each"]
     worst = min(singles, key=lambda row: row["delta"])
     words = (
-        f"The {base['metric']} with all {base['layers']} layers is {percent(base['value'])}. Removing"
-        f" layer {worst['target']} hurts most: {points(worst['delta'])} points"
+        f"The {base['metric']} with all {base['layers']} layers is {percent(base['value'])}."
+        f" Removing layer {worst['target']} hurts most: {points(worst['delta'])} points"
         f" ({points(worst['low'])} to {points(worst['high'])})."
     )
     if not free:
