@@ -228,7 +228,8 @@ def finding(rows: Rows) -> str:
     return (
         f"{counted(len(heads), 'head')} disabled one at a time; the {baseline['metric']} without"
         f" any edit is {percent(baseline['value'])}. Beyond chance (max-T, 5 %, over all heads),"
-        f" disabling {counted(len(hurt), 'head')} hurts and disabling {counted(len(helped), 'head')} helps."
+        f" disabling {counted(len(hurt), 'head')} hurts and disabling"
+        f" {counted(len(helped), 'head')} helps."
         f" The largest loss is head {worst['target']}'s: {points(worst['delta'])} points"
         f" ({points(worst['low'])} to {points(worst['high'])})."
         f" {counted(len(free), 'head')} cost less than 1 point with 95 % confidence each."
