@@ -32,7 +32,7 @@ class VocabularyScan:
 
     def right(self, features: Tensor, ids: Tensor) -> Tensor:
         """Whether each row's best token is its true one: (T, E), (T,) sorted by id → bool (T,)."""
-        race = _Race(self.readout, features, ids)
+        race = _Race(self.readout, features, ids, self.chunk)
         order = range(len(self.starts))
         for place in sorted(order, key=lambda place: -self.n_beaten[place]):
             start = self.starts[place]
@@ -50,9 +50,10 @@ class _Race:
     Tokens before the true one beat it with an equal score, tokens behind it only with a higher.
     """
 
-    def __init__(self, readout: Readout, features: Tensor, ids: Tensor) -> None:
+    def __init__(self, readout: Readout, features: Tensor, ids: Tensor, chunk: int) -> None:
         self.readout, self.features, self.ids = readout, features, ids
         n_rows = len(ids)
+        self.scores = features.new_empty(n_rows * chunk)  # used again for every chunk
         self.rows = torch.arange(n_rows, device=ids.device)  # those still running
         self.true = torch.zeros(n_rows, dtype=features.dtype, device=ids.device)
         self.first_of_own = torch.ones(n_rows, dtype=torch.bool, device=ids.device)
@@ -63,8 +64,7 @@ class _Race:
 
     def run(self, start: int, stop: int) -> None:
         """Score the tokens ``start`` to ``stop`` for all running rows."""
-        bias = None if self.readout.bias is None else self.readout.bias[start:stop]
-        logits = functional.linear(self.features, self.readout.weight[start:stop], bias)
+        logits = self._logits(start, stop)
         best = logits.amax(1)
         low, high = torch.searchsorted(self.ids, self.ids.new_tensor([start, stop])).tolist()
         torch.maximum(self.behind[:low], best[:low], out=self.behind[:low])
@@ -73,6 +73,13 @@ class _Race:
             own, local = logits[low:high], self.ids[low:high] - start
             self.true[low:high] = own.gather(1, local[:, None]).squeeze(1)
             self.first_of_own[low:high] = own.argmax(1) == local
+
+    def _logits(self, start: int, stop: int) -> Tensor:
+        logits = self.scores[: len(self.ids) * (stop - start)].view(len(self.ids), stop - start)
+        weight, bias = self.readout.weight[start:stop].mT, self.readout.bias
+        if bias is None:
+            return torch.mm(self.features, weight, out=logits)
+        return torch.addmm(bias[start:stop], self.features, weight, out=logits)
 
     def leave(self) -> int:
         """Drop rows that can't win any more, if they are many; how many were found beaten."""
