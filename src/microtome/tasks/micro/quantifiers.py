@@ -22,7 +22,7 @@ from microtome.tasks.micro.trees import Node, annotate
 
 ENTAILED, NEUTRAL, CONTRADICTED = 0, 1, 2
 
-_N_EACH = 3  # individuals of the narrow and of the rest of the wide kind in a model
+_SIZES = (3, 8)  # how many there may be of a kind
 _QUANTIFIERS: dict[str, Callable[[int, int], bool]] = {
     "all": lambda doing, of: doing == of,
     "some": lambda doing, of: doing > 0,
@@ -41,17 +41,23 @@ def row(first: Node, second: Node, label: int) -> Example:
 def relation(premise: tuple[str, bool], hypothesis: tuple[str, bool]) -> int:
     """The label of two quantified sentences; each is (quantifier, is the noun the narrow one?).
 
-    Tried over all worlds with three of the narrow kind and three others of the wide kind.
+    Tried over all worlds in which there are few or many of the narrow kind, and few or many
+    others of the wide kind: "most dogs" says nothing about poodles if poodles are few.
     """
-
-    def true(sentence: tuple[str, bool], narrow: int, rest: int) -> bool:
-        quantifier, is_narrow = sentence
-        doing, of = (narrow, _N_EACH) if is_narrow else (narrow + rest, 2 * _N_EACH)
-        return _QUANTIFIERS[quantifier](doing, of)
-
-    worlds = [w for w in product(range(_N_EACH + 1), repeat=2) if true(premise, *w)]
-    follows = [true(hypothesis, *world) for world in worlds]
+    follows = [
+        _true(hypothesis, doing, of)
+        for of in product(_SIZES, _SIZES)
+        for doing in product(range(of[0] + 1), range(of[1] + 1))
+        if _true(premise, doing, of)
+    ]
     return ENTAILED if all(follows) else NEUTRAL if any(follows) else CONTRADICTED
+
+
+def _true(sentence: tuple[str, bool], doing: tuple[int, int], of: tuple[int, int]) -> bool:
+    """``doing`` and ``of`` count the narrow kind and the rest of the wide kind."""
+    quantifier, is_narrow = sentence
+    is_said_of = _QUANTIFIERS[quantifier]
+    return is_said_of(doing[0], of[0]) if is_narrow else is_said_of(sum(doing), sum(of))
 
 
 _SENTENCES = tuple(product(_QUANTIFIERS, (True, False)))
