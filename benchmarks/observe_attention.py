@@ -83,7 +83,7 @@ def job(
 def main() -> None:
     given = options(__doc__)
     clock = Clock(given.clock)
-    short, _ = workloads.lengths("sst2", 32)
+    short, _ = workloads.lengths("sst2", 32, neighbours=8)
     with torch.inference_mode():
         rows = [
             job(clock, given.rounds, "sst2 lengths", short, rivals.NAIVE_LENGTH, 5.0),

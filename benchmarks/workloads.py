@@ -52,10 +52,14 @@ def masked_lm(shape: str, seed: int = 0) -> BertForMaskedLM:
     return BertForMaskedLM(config(shape)).eval()
 
 
-def lengths(data: str, n_texts: int, seed: int = 0) -> tuple[np.ndarray, str]:
+def lengths(
+    data: str, n_texts: int, seed: int = 0, *, neighbours: int = 1
+) -> tuple[np.ndarray, str]:
     """Token counts of ``n_texts`` rows in random order, and where they come from.
 
-    They are evenly spaced quantiles: few rows then have the mean and the spread of all rows.
+    They are evenly spaced quantiles: few rows then have the mean and the spread of all rows. With
+    ``neighbours``, each quantile stands with rows next to it in length, as in the chunks of a whole
+    data set, where texts of one length are many.
     """
     rng = np.random.default_rng(seed)
     found, origin = _real_lengths(data), "real lengths"
@@ -63,8 +67,10 @@ def lengths(data: str, n_texts: int, seed: int = 0) -> tuple[np.ndarray, str]:
         shape, scale, low, high = LOOKALIKES[data]
         found = np.clip(rng.gamma(shape, scale, size=2000).astype(int) + 2, low, high)
         origin = "synthetic lengths"
-    spaced = np.quantile(found, (np.arange(n_texts) + 0.5) / n_texts, method="nearest")
-    return rng.permutation(spaced.astype(np.int64)), origin
+    n_places = n_texts // neighbours
+    centres = (np.arange(n_places) + 0.5) / n_places * (len(found) - neighbours)
+    rows = centres.round().astype(int)[:, None] + np.arange(neighbours)
+    return rng.permutation(np.sort(found)[rows.ravel()].astype(np.int64)), origin
 
 
 def texts(own_lengths: np.ndarray, seed: int = 0) -> Texts:

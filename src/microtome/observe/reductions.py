@@ -41,11 +41,14 @@ class HeadMeans:
     def add(self, block: MapBlock) -> None:
         """Measure a block and forget it."""
         measured = self.measure(block).double().cpu().numpy()  # (n, H)
-        self.sums[block.layer] += np.nansum(measured, axis=0)
-        self.squares[block.layer] += np.nansum(measured**2, axis=0)
-        self.n[block.layer] += (~np.isnan(measured)).sum(axis=0)
         if self.values is not None:
             self.values[block.texts, block.layer] = measured
+        absent = np.isnan(measured)
+        if absent.any():
+            measured = np.where(absent, 0.0, measured)
+        self.sums[block.layer] += measured.sum(axis=0)
+        self.squares[block.layer] += (measured * measured).sum(axis=0)
+        self.n[block.layer] += len(measured) - absent.sum(axis=0)
 
     @property
     def mean(self) -> HeadTable:
