@@ -11,6 +11,7 @@ from safetensors.torch import load_file
 
 from microtome import models
 from microtome.errors import ModelError, RequestError, StorageError
+from microtome.models.front_matter import learning_rate_of
 from microtome.models.provenance import MAX_EDITS, attach
 from tiny import FAMILY_TYPES, HEADS, save_tiny, tiny_batch, tiny_model, tiny_tokenizer
 
@@ -262,3 +263,10 @@ class TestForeignHistory:
         with pytest.raises(ModelError, match=text) as error:
             models.load(folder)
         assert "\n" not in str(error.value)
+
+
+def test_an_edited_checkpoint_keeps_its_bases_learning_rate(tmp_path):
+    folder = save_tiny(tmp_path / "base", "bert")
+    (folder / "README.md").write_text("---\nlearning_rate: 3e-4\n---\n# tiny\n")
+    models.save(models.load(folder), tmp_path / "out")
+    assert learning_rate_of(tmp_path / "out") == 3e-4

@@ -15,12 +15,13 @@ from transformers import AutoModelForQuestionAnswering, AutoModelForSequenceClas
 
 from microtome import load, parse
 from microtome.errors import DataError, ModelError, RequestError, StorageError
+from microtome.models.front_matter import learning_rate_of
 from microtome.tasks import find_task, open_data
 from microtome.training.finetuned import RECORD
 from microtome.training.finetuning import finetune
 from microtome.training.heads import load_for_task
 from microtome.training.loop import Step
-from microtome.training.recipe import Recipe, card_learning_rate, recipe_for
+from microtome.training.recipe import Recipe, recipe_for
 from microtome.training.seeds import Seeds
 from tiny import FAMILY_TYPES, save_tiny, tiny_tokenizer
 from training_rows import checkpoint, rows
@@ -338,10 +339,10 @@ def test_the_papers_defaults_by_task_and_the_cards_learning_rate(tmp_path):
         ("---\nlearning_rate: 0\n---\n", None),
     ]:
         card.write_text(text)
-        assert card_learning_rate(tmp_path) == rate
+        assert learning_rate_of(tmp_path) == rate
     card.write_text("---\nlearning_rate: 0.0003\n---\n")
     assert recipe_for(find_task("sst2"), tmp_path).learning_rate == 3e-4
-    assert card_learning_rate(tmp_path / "nowhere") is None
+    assert learning_rate_of(tmp_path / "nowhere") is None
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from microtome.models.listing import license_of
+from microtome.models.front_matter import learning_rate_of, license_of
 from microtome.models.provenance import Provenance
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _TEMPLATE = """\
 ---
 library_name: transformers
-{license}tags:
+{license}{learning_rate}tags:
 - microtome
 ---
 # {title}
@@ -55,8 +55,10 @@ def model_card(
 ) -> str:
     """The text of README.md."""
     license_id = license_of(provenance.path) if provenance else None
+    rate = learning_rate_of(provenance.path) if provenance else None
     return _TEMPLATE.format(
         license=f"license: {license_id}\n" if license_id else "",
+        learning_rate=f"learning_rate: {rate:g}\n" if rate else "",
         title=_plain(title),
         summary=_summary(provenance, architecture),
         edits=_edits(provenance.edits if provenance else ()),

@@ -2,37 +2,18 @@
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
 from typing import Any
 
 from microtome.models.checkpoint import look_at
 from microtome.models.configuration import size
+from microtome.models.front_matter import license_of
 from microtome.models.source import EMBEDDED_FOLDER, MINILM, embedded_names, minilm_folder
 from microtome.models.weights import FLOATS
-
-MAX_CARD_CHARACTERS = 100_000
-
-_LICENSE = re.compile(r"^license:\s*['\"]?([\w.+-]{1,60})['\"]?\s*$", re.MULTILINE | re.ASCII)
 
 
 def list_models() -> list[dict[str, Any]]:
     """One item per embedded model: name family layers heads width parameters source license."""
     return [_item(name) for name in embedded_names()]
-
-
-def license_of(folder: Path) -> str | None:
-    """The licence that a model card's front matter names; None where it names none."""
-    card = folder / "README.md"
-    if not card.is_file():
-        return None
-    with card.open(encoding="utf-8", errors="replace") as stream:
-        text = stream.read(MAX_CARD_CHARACTERS)
-    front, found, _ = text.removeprefix("---\n").partition("\n---")
-    if not text.startswith("---\n") or not found:
-        return None
-    match = _LICENSE.search(front)
-    return match[1] if match else None
 
 
 def _item(name: str) -> dict[str, Any]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from microtome.errors import RequestError
+from microtome.models.front_matter import learning_rate_of
 from microtome.tasks.task import Task
 
 Freeze = Literal["embeddings", "encoder"] | int | None
@@ -16,10 +16,6 @@ Freeze = Literal["embeddings", "encoder"] | int | None
 
 Keep = Literal["last", "best"]
 Precision = Literal["auto", "float32", "bfloat16"]
-
-MAX_CARD_CHARACTERS = 100_000
-_NUMBER = r"(\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)"
-_RATE = re.compile(rf"^learning_rate:\s*['\"]?{_NUMBER}['\"]?\s*$", re.MULTILINE | re.ASCII)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +81,7 @@ class Recipe:
 def recipe_for(task: Task, model_folder: Path | None = None) -> Recipe:
     """The papers' recipe for ``task``; the learning rate is the model card's where it names one."""
     own = task.recipe
-    rate = None if model_folder is None else card_learning_rate(model_folder)
+    rate = None if model_folder is None else learning_rate_of(model_folder)
     return Recipe(
         learning_rate=rate or own.learning_rate,
         batch_size=own.batch_size,
@@ -93,22 +89,6 @@ def recipe_for(task: Task, model_folder: Path | None = None) -> Recipe:
         max_length=own.max_length,
         stride=own.stride,
     )
-
-
-def card_learning_rate(folder: Path) -> float | None:
-    """The ``learning_rate:`` line of a model card's front matter; None where there is none.
-
-    Small models need a larger rate than the papers' 2e-5; their cards name it.
-    """
-    card = folder / "README.md"
-    if not card.is_file():
-        return None
-    with card.open(encoding="utf-8", errors="replace") as stream:
-        text = stream.read(MAX_CARD_CHARACTERS)
-    front, found, _ = text.removeprefix("---\n").partition("\n---")
-    match = _RATE.search(front) if found and text.startswith("---\n") else None
-    rate = float(match[1]) if match else 0.0
-    return rate if 0 < rate < math.inf else None
 
 
 def _is_freeze(value: object) -> bool:
