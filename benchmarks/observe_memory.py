@@ -74,9 +74,9 @@ def in_own_process(call: str, threads: int) -> float:
         f"torch.set_num_threads({threads})\n"
         f"import observe_memory; print(observe_memory.{call})"
     )
-    # glibc keeps freed memory for later; with a fixed threshold large blocks go back at once, and
-    # the high-water mark shows what was in use.
-    fixed = os.environ | {"MALLOC_MMAP_THRESHOLD_": "1000000"}
+    # glibc keeps freed memory for later; with fixed thresholds blocks go back at once, and the
+    # high-water mark shows what was in use.
+    fixed = os.environ | {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"}
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, check=True, capture_output=True, text=True, env=fixed)
     return float(done.stdout.split()[-1])

@@ -122,8 +122,9 @@ class _Tally:
         self.counted = counted
         self.n_cells = len(texts) * len(TOKEN_CLASSES)
         # The cell of every token in a flat (n, classes) table.
-        of_text = np.repeat(np.arange(len(texts)), texts.lengths)
-        self.cells = of_text * len(TOKEN_CLASSES) + classes
+        self.cells = np.repeat(np.arange(len(texts), dtype=np.int32), texts.lengths)
+        self.cells *= len(TOKEN_CLASSES)
+        self.cells += classes
         self.right = np.zeros((n_depths, len(texts), len(TOKEN_CLASSES)), dtype=np.int32)
         self.total = self._table(np.flatnonzero(counted))
 
