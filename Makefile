@@ -11,11 +11,12 @@ export TOKENIZERS_PARALLELISM ?= false
 demo: $(STAMP)/run
 	$(BIN)/microtome examine --out microtome-runs/demo
 
+# Two workers of one thread each: on two cores, more threads would only get in each other's way.
 test: $(STAMP)/test
-	$(BIN)/pytest -n 2 --dist loadfile -m "not studies"
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile -m "not studies" --durations=15
 
 fast: $(STAMP)/test
-	$(BIN)/pytest -n 2 --dist loadfile -m "not real and not studies"
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile -m "not real and not studies"
 
 real: $(STAMP)/test
 	$(BIN)/pytest -m "real and not studies"
