@@ -140,7 +140,8 @@ def _places(tokenizer, row: Row) -> tuple[int, int]:
     answer = row.label[0]
     encoded = tokenizer(row.text, row.pair)
     stop = answer.start + len(answer.text) - 1
-    return encoded.char_to_token(answer.start, 1), encoded.char_to_token(stop, 1)
+    first, last = (encoded.char_to_token(at, sequence_index=1) for at in (answer.start, stop))
+    return first, last
 
 
 @torch.no_grad()
