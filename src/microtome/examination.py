@@ -141,7 +141,9 @@ def rebuild(folder: Path) -> Path:
 def page_of(result: RunResult) -> Page:
     """The page of a run: every number on it is in the run's rows."""
     asked = result.request
-    parts = [part_of(name, result) for name in asked["experiments"]]
+    # The request is stored with its keys sorted; people read the examination in its own order.
+    order = [*PARTS, *sorted(set(asked["experiments"]) - set(PARTS))]
+    parts = [part_of(name, result) for name in order if name in asked["experiments"]]
     sections = [part.section(asked["model"], asked["task"]) for part in parts]
     sections += [_left_out(name) for name in PARTS if name not in asked["experiments"]]
     return Page(
