@@ -42,8 +42,6 @@ Labels = Annotated[
     str | None, typer.Option("--labels", help="Own data: label names in order, with commas.")
 ]
 
-Seeds = Annotated[str, typer.Option("--seeds", help="Several seeds, with commas: 0,1,2.")]
-Out = Annotated[Path, typer.Option("--out", help="A new or empty folder.", show_default=False)]
 Run = Annotated[
     Path | None,
     typer.Option("--out", help="The run's folder; the same command goes on. Default: by name."),
