@@ -19,6 +19,7 @@ from microtome.runs import RunResult, open_run
 from microtome.study import Part, Study, Wanted, Workers, part_of, study
 from microtome.views import Cell, Table
 
+EXAMINATION = "examination"
 PARTS = ("head-disabling", "layer-removal", "decoding")
 
 
@@ -125,7 +126,7 @@ def default_folder(model: str, task: str) -> Path:
 
 def examine(wanted: Request, *, workers: Workers | None = None) -> Examination:
     """Run all parts and write the report."""
-    done = study(wanted.subject, wanted.wanted, wanted.folder, workers=workers)
+    done = study(wanted.subject, wanted.wanted, wanted.folder, workers=workers, kind=EXAMINATION)
     page = page_of(done.result)
     return Examination(done, page, _write(page, wanted.folder))
 
@@ -145,9 +146,13 @@ def page_of(result: RunResult) -> Page:
     order = [*PARTS, *sorted(set(asked["experiments"]) - set(PARTS))]
     parts = [part_of(name, result) for name in order if name in asked["experiments"]]
     sections = [part.section(asked["model"], asked["task"]) for part in parts]
-    sections += [_left_out(name) for name in PARTS if name not in asked["experiments"]]
+    what = ", ".join(part.experiment.name for part in parts).capitalize()
+    if asked.get("kind") == EXAMINATION:
+        sections += [_left_out(name) for name in PARTS if name not in asked["experiments"]]
+        what = "Examination"
+    on = f" on {asked['task']}" if asked["task"] else ""
     return Page(
-        title=f"Examination of {asked['model']} on {asked['task']}",
+        title=f"{what} of {asked['model']}{on}",
         model=asked["model"],
         task=asked["task"],
         answers=tuple(part.finding for part in parts),

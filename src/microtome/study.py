@@ -9,7 +9,7 @@ from typing import Any
 
 from microtome.errors import RequestError, RunError
 from microtome.experiments import Experiment, Subject, find_experiment
-from microtome.report.page import Section, Status
+from microtome.report.page import Reported, Section, Status
 from microtome.runs import RunResult, run
 
 Row = Mapping[str, Any]
@@ -37,8 +37,6 @@ class Part:
 
     def section(self, model: str, task: str) -> Section:
         """As a report shows it, with what the papers say of this model and task."""
-        from microtome.report import reported
-
         return Section(
             name=self.experiment.name,
             question=self.experiment.question,
@@ -47,10 +45,16 @@ class Part:
             finding=self.finding,
             views=() if self.problems else self.experiment.views(self.rows),
             method=self.experiment.method,
-            reported=reported(self.experiment.name, model, task, self.rows),
+            reported=self._reported(model, task),
             rows=self.rows,
             problem="; ".join(self.problems),
         )
+
+    def _reported(self, model: str, task: str) -> tuple[Reported, ...]:
+        from microtome.report import reported
+
+        measured = {} if self.problems else self.experiment.measured(self.rows)
+        return reported(self.experiment.name, model, task, self.rows, measured=measured)
 
 
 @dataclass(frozen=True)
@@ -89,7 +93,12 @@ class Wanted:
 
 
 def study(
-    subject: Subject, wanted: Sequence[Wanted], out: str | Path, *, workers: Workers | None = None
+    subject: Subject,
+    wanted: Sequence[Wanted],
+    out: str | Path,
+    *,
+    workers: Workers | None = None,
+    kind: str = "experiment",
 ) -> Study:
     """Run the experiments into one folder; what is there already isn't run again."""
     if not wanted:
@@ -101,6 +110,7 @@ def study(
         for experiment, settings in planned
     ]
     request = {
+        "kind": kind,
         "model": subject.model,
         "task": subject.task,
         "rows": subject.rows.as_json(),
@@ -125,7 +135,7 @@ def study(
 def part_of(name: str, result: RunResult) -> Part:
     """One experiment's part of a run, from its records alone."""
     own = [one for one in result.records.values() if one.columns.get("experiment") == name]
-    rows = tuple(row for record in own if record.ok for row in record.rows)
+    rows = tuple({**record.columns, **row} for record in own if record.ok for row in record.rows)
     problems = tuple(f"{record.name}: {record.error}" for record in own if not record.ok)
     return Part(find_experiment(name), rows, problems)
 

@@ -16,6 +16,7 @@ from microtome.cli import (
     pretraining,
     studying,
 )
+from microtome.cli.experiment_options import PASSED_ON
 
 app = typer.Typer(
     name="microtome",
@@ -33,7 +34,7 @@ app.command("decode")(decoding.decode)
 app.command("operate")(operating.operate)
 app.command("finetune")(finetuning.finetune)
 app.command("evaluate")(evaluating.evaluate)
-app.command("run")(studying.run)
+app.command("run", context_settings=PASSED_ON, add_help_option=False)(studying.run)
 app.command("report")(studying.report)
 app.command("pretrain")(pretraining.pretrain)
 app.command("list")(listing.list_items)

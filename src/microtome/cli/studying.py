@@ -8,39 +8,40 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from microtome.cli import parameters as given
+from microtome.cli.experiment_options import help_of, read_options
 from microtome.cli.output import log, show, table
+from microtome.errors import RequestError
 from microtome.views import Table
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from microtome.examination import Examination
-    from microtome.study import Study
+    from microtome.experiments import Experiment, Subject
+    from microtome.study import Study, Workers
 
 
 def run(
-    experiment: Annotated[str, typer.Argument(help="See 'microtome list experiments'.")],
-    model: Annotated[str, typer.Option("--model", help="Embedded name, folder, or hub id.")],
+    context: typer.Context,
+    experiment: Annotated[
+        str | None, typer.Argument(help="See 'microtome list experiments'.")
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option("--model", help="Embedded name, folder, or hub id.")
+    ] = None,
     task: given.Task = None,
     data: given.Data = None,
     split: given.Split = None,
     limit: given.Limit = None,
     seed: given.Seed = 0,
-    epochs: given.Epochs = None,
-    batch_size: given.BatchSize = None,
-    learning_rate: given.LearningRate = None,
-    how: Annotated[str | None, typer.Option("--how", help="head-disabling: uniform, zero.")] = None,
-    save_best: Annotated[
-        Path | None, typer.Option("--save-best", help="head-disabling: a folder for the best.")
-    ] = None,
-    readout: Annotated[
-        str | None, typer.Option("--readout", help="decoding: auto, mlm or tied.")
-    ] = None,
     text_column: given.TextColumn = None,
     pair_column: given.PairColumn = None,
     label_column: given.LabelColumn = None,
     labels: given.Labels = None,
     out: given.Run = None,
+    save_best: Annotated[
+        Path | None, typer.Option("--save-best", help="head-disabling: a folder for the best.")
+    ] = None,
     executor: given.Executor = "local",
     workers: given.NWorkers = 1,
     ray_address: given.RayAddress = None,
@@ -49,39 +50,61 @@ def run(
     track: given.Track = None,
     revision: given.Revision = None,
     json: given.Json = False,
+    wants_help: Annotated[
+        bool, typer.Option("--help", help="Also shows the options of the EXPERIMENT named.")
+    ] = False,
 ) -> None:
     """Run one experiment of the papers into a folder; the same command again goes on.
 
+    Each experiment has options of its own: microtome run EXPERIMENT --help.
+
     Example: microtome run head-disabling --model ./my-mrpc --task mrpc --data glue/MRPC
     """
-    from microtome.examination import default_folder
     from microtome.experiments import Rows, find_experiment, subject_of
-    from microtome.study import Wanted, Workers, only, study
+    from microtome.study import Workers
 
+    if experiment is None or wants_help:
+        typer.echo(help_of(context, experiment))
+        return
     found = find_experiment(experiment)
-    options = {
-        "how": how, "readout": readout, "epochs": epochs, "batch_size": batch_size,
-        "learning_rate": learning_rate,
-    }  # fmt: skip
-    settings = {name: value for name, value in options.items() if value is not None}
-    found.settings(settings)
+    settings = read_options(found, context.args)
     names = tuple(labels.split(",")) if labels else None
     rows = Rows(
         task, data, split, limit, seed, text_column, pair_column, label_column, names, revision
     )
-    subject = subject_of(model, rows, revision=revision)
-    folder = out or default_folder(f"{experiment}-{model}", subject.task)
-    log(f"{experiment} of {model} on {len(subject.dataset):,} rows of {subject.task} → {folder}")
+    if model is None:
+        raise RequestError("no model given", "name one: --model MODEL")
+    subject = subject_of(model, rows, revision=revision, needs_rows=found.needs_rows)
     where = Workers(
         executor, workers, (device,), ray_address, retry_failed, progress=True, track=track
     )
-    done = study(subject, [Wanted(experiment, settings)], folder, workers=where)
+    document = _ran(found, subject, settings, where, out=out, save_best=save_best)
+    show(document, as_json=json, for_people=lambda console: _tell(console, document))
+
+
+def _ran(
+    experiment: Experiment,
+    subject: Subject,
+    settings: dict[str, Any],
+    workers: Workers,
+    *,
+    out: Path | None,
+    save_best: Path | None,
+) -> dict[str, Any]:
+    from microtome.examination import default_folder, rebuild, save_best_head
+    from microtome.study import Wanted, only, study
+
+    if save_best is not None and experiment.name != "head-disabling":
+        raise RequestError(f"{experiment.name} has no option '--save-best'")
+    folder = out or default_folder(f"{experiment.name}-{subject.model}", subject.task)
+    on = f" on {len(subject.dataset):,} rows of {subject.task}" if subject.found else ""
+    log(f"{experiment.name} of {subject.model}{on} → {folder}")
+    done = study(subject, [Wanted(experiment.name, settings)], folder, workers=workers)
     document = _document(done)
     if save_best is not None:
-        from microtome.examination import save_best_head
-
         document["saved"] = str(save_best_head(only(done), done.result, subject, save_best))
-    show(document, as_json=json, for_people=lambda console: _tell(console, document))
+    rebuild(folder)
+    return document
 
 
 def _document(done: Study) -> dict[str, Any]:
@@ -102,7 +125,10 @@ def _document(done: Study) -> dict[str, Any]:
 
 def _tell(console: Console, document: dict[str, Any]) -> None:
     console.print(document["finding"], markup=False)
-    console.print(f"\n{len(document['rows'])} rows in {document['run']}", markup=False)
+    console.print(
+        f"\n{len(document['rows'])} rows in {document['run']}, report.html beside them",
+        markup=False,
+    )
 
 
 def examine(

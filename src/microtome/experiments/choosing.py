@@ -48,7 +48,7 @@ class HeadSets:
         encoded = encode_for(model, tokenizer, dataset)
         metric = dataset.task.primary
         assert metric is not None
-        stored = [np.load(n.arrays, allow_pickle=False) for n in context.needs.values() if n.arrays]
+        stored = stored_sweep(context)
 
         def answers(logits: NDArray[Any]) -> Outcome:
             return outcome(dataset, scored(model, dataset, encoded, logits), metric)
@@ -98,6 +98,12 @@ class HeadSets:
     def _gain_on(self, changed: Outcome, rows: Indices) -> float:
         base = value_of(as_metric(_on(self.baseline, rows)))
         return value_of(as_metric(_on(changed, rows))) - base
+
+
+def stored_sweep(context: Context) -> list[Any]:
+    """The chunks of a sweep among the needed trials; a fine-tuning has arrays of another kind."""
+    found = [np.load(n.arrays, allow_pickle=False) for n in context.needs.values() if n.arrays]
+    return [part for part in found if "targets" in part]
 
 
 def _on(found: Outcome, rows: Indices) -> Outcome:

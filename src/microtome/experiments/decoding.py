@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from microtome.experiments.experiment import Experiment, Option, Rows, percent
+from microtome.experiments.experiment import Experiment, Rows, percent
+from microtome.experiments.options import Option
 from microtome.experiments.subject import Subject, opened_model, opened_rows
 from microtome.runs import Context, Result, Trial
 from microtome.views import Curve, Sentences, Series, View
@@ -166,6 +167,6 @@ EXPERIMENT = Experiment(
     summary=summary,
     options=(
         Option("readout", "auto", "auto, mlm (the model's own head) or tied"),
-        Option("special", False, "count special tokens and [UNK] too"),
+        Option("special", False, "count special tokens and [UNK] too", "flag"),
     ),
 )

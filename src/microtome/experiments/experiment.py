@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from microtome.errors import RequestError
+from microtome.experiments.options import Option
 from microtome.experiments.subject import Subject
 from microtome.runs import Trial
 from microtome.views import View
@@ -20,18 +21,18 @@ Row = Mapping[str, Any]
 Rows = Sequence[Row]
 
 
-@dataclass(frozen=True)
-class Option:
-    """One option of one experiment; the default's type is the option's type."""
-
-    name: str
-    default: Any
-    help: str
+def _nothing(rows: Rows) -> dict[str, str]:
+    """No claim of a paper is answered by the rows alone."""
+    return {}
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """One method section: its trials, its views, its finding."""
+    """One method section: its trials, its views, its finding.
+
+    ``measured`` answers the papers' claims from rows: a claim's key → what was measured, in words.
+    An experiment that doesn't ``need_rows`` may be asked for without a task.
+    """
 
     name: str
     section: str
@@ -43,6 +44,13 @@ class Experiment:
     finding: Callable[[Rows], str]
     summary: Callable[[Rows], dict[str, Any]]
     options: tuple[Option, ...] = ()
+    measured: Callable[[Rows], Mapping[str, str]] = _nothing
+    needs_rows: bool = True
+
+    def option(self, name: str) -> Option:
+        """One option by name; an unknown one lists those there are."""
+        self.settings({name: None})
+        return next(option for option in self.options if option.name == name)
 
     def settings(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Defaults with what was given; an unknown option is refused."""

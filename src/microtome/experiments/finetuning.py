@@ -1,59 +1,102 @@
-"""Fine-tuning as a trial: experiments that need a task head make one first, and say so."""
+"""Fine-tuning as a trial: one arm of a sweep, or the head that another experiment needs first."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from microtome.experiments.experiment import Option
+from microtome.experiments.options import Option
 from microtome.experiments.subject import CHECKPOINT, DATA, MODEL, Rows, Subject
 from microtome.runs import Context, Result, Trial
 
+if TYPE_CHECKING:
+    from microtome.tasks import Dataset
+    from microtome.training.recipe import Recipe
+
 OPTIONS = (
-    Option("epochs", None, "of the fine-tuning, where one is needed; the task's unless given"),
-    Option("batch_size", None, "the same"),
-    Option("learning_rate", None, "the same; the model card's comes first"),
+    Option("epochs", None, "of the fine-tuning; the task's unless given", "whole"),
+    Option("batch_size", None, "of the fine-tuning; the task's unless given", "whole"),
+    Option("learning_rate", None, "the model card's unless given, else the task's", "number"),
 )
+SEEDS = Option("seeds", [0, 1, 2], "every arm is trained once per seed", "numbers")
+FRACTIONS = Option(
+    "fractions", [1.0], "training sizes: 1 all, below 1 a share, 2+ rows", "fractions"
+)
+MATCH_STEPS = Option("match_steps", False, "as many updates with few rows as with all", "flag")
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One fine-tuning of a sweep. ``about`` stands in each of its rows.
+
+    ``edits`` come before the training. ``keep`` keeps the checkpoint, for trials that need it;
+    the logits on the measured rows are always kept. ``new_head`` draws the task's head afresh even
+    where the model has one, so that all arms begin alike.
+    """
+
+    about: Mapping[str, Any] = field(default_factory=dict)
+    edits: str = ""
+    seed: int = 0
+    fraction: float = 1.0
+    layerdrop: float = 0.0
+    match_steps: bool = False
+    keep: bool = False
+    new_head: bool = False
+    label: str = ""
 
 
 def head_first(subject: Subject, settings: Mapping[str, Any]) -> tuple[Trial, ...]:
     """The fine-tuning that a subject without a task head needs; nothing for one that has it."""
     if subject.has_task_head:
         return ()
+    label = f"fine-tune {subject.model} on {subject.task}"
+    return (arm_trial(subject, "finetuning", settings, Arm(keep=True, label=label)),)
+
+
+def arm_trial(subject: Subject, experiment: str, settings: Mapping[str, Any], arm: Arm) -> Trial:
+    """The trial that trains and scores one arm; ``settings`` hold the recipe's options."""
     recipe = {option.name: settings[option.name] for option in OPTIONS}
-    request = {"recipe": {k: v for k, v in recipe.items() if v is not None}, "seed": 0}
-    return (
-        subject.trial(
-            "finetuning:measure",
-            "finetuning",
-            request,
-            label=f"fine-tune {subject.model} on {subject.task}",
-        ),
-    )
+    said = {
+        "about": dict(arm.about),
+        "edits": arm.edits,
+        "seed": arm.seed,
+        "fraction": arm.fraction,
+        "layerdrop": arm.layerdrop,
+        "match_steps": arm.match_steps,
+        "keep": arm.keep,
+        "new_head": arm.new_head,
+        "recipe": {name: value for name, value in recipe.items() if value is not None},
+    }
+    label = arm.label or f"{arm.edits or 'unedited'}, seed {arm.seed}, {arm.fraction:g} of the rows"
+    return subject.trial("finetuning:measure", experiment, said, label=label)
 
 
 def measure(request: Mapping[str, Any], context: Context) -> Result:
-    """Fine-tune on the training side of the subject's data and keep the checkpoint."""
+    """Fine-tune on the training side of the subject's data, score and keep the logits."""
     from microtome.models import resolve
-    from microtome.tasks import open_training
     from microtome.training.finetuning import finetune
     from microtome.training.recipe import recipe_for
 
-    path = context.where.get(DATA)
-    place = None if path is None else Path(path)
-    said = Rows(**dict(request["rows"]) | {"held_out": False}, path=place)
-    train, dev = open_training(said.request)
-    dev = dev.limit(said.limit, seed=said.seed)
+    train, dev = training_rows(request, context)
     source = resolve(context.where[MODEL])
-    recipe = recipe_for(train.task, source.path).but(**request["recipe"])
+    recipe = recipe_for(train.task, source.path).but(
+        **request["recipe"], layerdrop=request["layerdrop"] or None
+    )
+    if request["match_steps"]:
+        recipe = recipe.but(steps=steps_of(recipe, len(train)))
     done = finetune(
         source,
         train,
         dev,
+        edits=request["edits"] or None,
         recipe=recipe,
         seed=request["seed"],
-        out=context.scratch / CHECKPOINT,
+        fraction=request["fraction"],
+        new_head=request["new_head"],
+        out=context.scratch / CHECKPOINT if request["keep"] else None,
         device=context.device,
         progress=lambda step: context.report(
             f"step {step.step} of {step.n_steps}, loss {step.loss:.3f}", step.scores
@@ -61,10 +104,33 @@ def measure(request: Mapping[str, Any], context: Context) -> Result:
     )
     rows = [
         {
-            "seed": request["seed"], "metric": name, "value": score.value,
+            **request["about"], "edit": request["edits"], "seed": request["seed"],
+            "fraction": request["fraction"], "metric": name, "value": score.value,
             "low": score.low, "high": score.high, "n": score.n,
         }
         for name, score in done.scores.items()
     ]  # fmt: skip
-    primary = done.scores[done.primary]
-    return Result(rows=rows, summary={done.primary: primary.value}, checkpoint=True)
+    return Result(
+        rows=rows,
+        summary={done.primary: done.scores[done.primary].value},
+        arrays={"logits": done.logits},
+        checkpoint=request["keep"],
+    )
+
+
+def training_rows(request: Mapping[str, Any], context: Context) -> tuple[Dataset, Dataset]:
+    """The training side of the subject's data, whole, and the rows that are measured."""
+    from microtome.tasks import open_training
+
+    path = context.where.get(DATA)
+    said = dict(request["rows"]) | {"held_out": False}
+    if said.get("labels"):
+        said["labels"] = tuple(said["labels"])
+    rows = Rows(**said, path=None if path is None else Path(path))
+    train, dev = open_training(rows.request)
+    return train, dev.limit(rows.limit, seed=rows.seed)
+
+
+def steps_of(recipe: Recipe, n_rows: int) -> int:
+    """The updates that ``n_rows`` rows give."""
+    return math.ceil(n_rows / recipe.batch_size) * recipe.epochs

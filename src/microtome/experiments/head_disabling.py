@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from microtome.experiments.experiment import Experiment, Option, Rows, counted, percent, points
+from microtome.experiments.experiment import Experiment, Rows, counted, percent, points
 from microtome.experiments.finetuning import OPTIONS, head_first
+from microtome.experiments.options import Option
 from microtome.experiments.subject import Subject, opened_model, opened_rows
 from microtome.runs import Context, Result, Trial
 from microtome.views import Cell, HeatMap, Table, View
@@ -133,15 +134,14 @@ def _swept(request: Mapping[str, Any], context: Context, targets: list[Any]) -> 
 
 def compare(request: Mapping[str, Any], context: Context) -> Result:
     """Every head, layer and set against the baseline, paired, corrected, and picked honestly."""
-    import numpy as np
-
     from microtome.evaluation import encode_for, outcome, scored
+    from microtome.experiments.choosing import stored_sweep
     from microtome.experiments.comparing import baseline_row, compared, picked
 
     model, tokenizer = opened_model(context)
     dataset = opened_rows(request, context)
     encoded = encode_for(model, tokenizer, dataset)
-    stored = [np.load(n.arrays, allow_pickle=False) for n in context.needs.values() if n.arrays]
+    stored = stored_sweep(context)
     names = [str(name) for part in stored for name in part["targets"]]
     metric = dataset.task.primary
     assert metric is not None
@@ -284,7 +284,7 @@ EXPERIMENT = Experiment(
     summary=summary,
     options=(
         Option("how", "uniform", "uniform: 1/L; zero: no output at all"),
-        Option("splits", 5, "halves on which sets of heads are chosen"),
+        Option("splits", 5, "halves on which sets of heads are chosen", "whole"),
         *OPTIONS,
     ),
 )  # fmt: skip

@@ -6,12 +6,13 @@ again where it runs: :func:`opened_rows`, :func:`opened_model`.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from microtome.errors import DataError, ModelError
+from microtome.errors import DataError, ModelError, RequestError
 from microtome.models import content_hash, fetched, resolve
 from microtome.models.checkpoint import look_at
 from microtome.models.heads import own_head
@@ -88,7 +89,14 @@ class Subject:
     model_hash: str
     head: str  # mlm, classification, question-answering, none
     rows: Rows
-    dataset: Dataset
+    found: Dataset | None  # None where an experiment needs no rows and none were named
+
+    @property
+    def dataset(self) -> Dataset:
+        """The measured rows; their absence is the user's to mend."""
+        if self.found is None:
+            raise RequestError("this experiment needs rows", "name them: --task, or --data FILE")
+        return self.found
 
     @property
     def has_task_head(self) -> bool:
@@ -102,16 +110,26 @@ class Subject:
         request: Mapping[str, Any],
         *,
         needs: tuple[Trial, ...] = (),
+        others: Mapping[str, Other] | None = None,
         label: str = "",
     ) -> Trial:
-        """A trial on this subject: content in its hash, places beside it."""
+        """A trial on this subject: content in its hash, places beside it.
+
+        ``others`` are more models and files that it reads, found under their names in
+        ``context.where``.
+        """
         places = {MODEL: str(self.model_path)}
+        content = {MODEL: self.model_hash}
+        if self.found is not None:
+            content[DATA] = self.found.content_hash
         if self.rows.path is not None:
             places[DATA] = str(self.rows.path)
+        for name, other in (others or {}).items():
+            places[name], content[name] = str(other.path), other.hash
         return Trial(
             function=f"microtome.experiments.{function}",
             request={"rows": self.rows.as_json(), **request},
-            content={MODEL: self.model_hash, DATA: self.dataset.content_hash},
+            content=content,
             needs=[need.hash for need in needs],
             where=places,
             columns={"experiment": experiment, "model": self.model, "task": self.task},
@@ -120,16 +138,52 @@ class Subject:
 
     @property
     def task(self) -> str:
-        """The task's name."""
-        return self.dataset.task.name
+        """The task's name; empty without rows."""
+        return "" if self.found is None else self.found.task.name
 
 
-def subject_of(model: str, rows: Rows, *, revision: str | None = None) -> Subject:
-    """Find the model and the rows, and take their content's hashes."""
+@dataclass(frozen=True)
+class Other:
+    """One more model or file that a trial reads: where it lies, and its content's hash."""
+
+    path: Path
+    hash: str
+
+
+def other_model(model: str) -> Other:
+    """A second model by name, folder or hub id."""
+    source = fetched(resolve(model))
+    assert source.path is not None
+    return Other(source.path, content_hash(source.path))
+
+
+def other_file(path: str | Path) -> Other:
+    """A file, or a folder of files, by content."""
+    place = Path(path).expanduser()
+    if not place.exists():
+        raise RequestError(f"{path} isn't there")
+    files = sorted(file for file in place.rglob("*") if file.is_file()) if place.is_dir() else []
+    digest = hashlib.sha256()
+    for file in files or [place]:
+        digest.update(str(file.relative_to(place)).encode())
+        with file.open("rb") as stream:
+            digest.update(hashlib.file_digest(stream, "sha256").digest())
+    return Other(place, digest.hexdigest())
+
+
+def subject_of(
+    model: str, rows: Rows, *, revision: str | None = None, needs_rows: bool = True
+) -> Subject:
+    """Find the model and the rows, and take their content's hashes.
+
+    Without ``needs_rows``, rows are optional: no task and no file means none.
+    """
     source = fetched(resolve(model, revision=revision))
     assert source.path is not None
     checkpoint = look_at(source.path, links_into=source.links_into)
     head = own_head(checkpoint)
+    if not needs_rows and rows.task is None and rows.path is None:
+        return Subject(model, source.path, content_hash(source.path), head, rows, None)
     is_file = rows.path is not None and rows.path.is_file()
     if is_file and head in ("mlm", "none"):
         # The model learns from one side of the file, so only the other side may be measured.

@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from microtome.models import attach, provenance_of, save
@@ -36,6 +38,7 @@ class Finetuned:
     out: Path | None
     recipe: Recipe
     evaluation: Evaluation
+    logits: NDArray[np.float32]  # on dev, as `observe.predict` gives them
     history: tuple[Epoch, ...]
     kept_epoch: int
     certificate: Certificate | None

@@ -137,6 +137,7 @@ class _Job:
     ) -> Finetuned:
         """``model`` scored on dev, with its story."""
         dev = self.encoded(self.dev_rows, model)
+        logits = predict(model, dev)
         return Finetuned(
             name=self.source.name,
             task=self.rows.task.name,
@@ -144,7 +145,8 @@ class _Job:
             seed=self.seed,
             out=self.out,
             recipe=self.recipe,
-            evaluation=scored(model, self.dev_rows, dev, predict(model, dev)),
+            evaluation=scored(model, self.dev_rows, dev, logits),
+            logits=logits,
             history=tuple(history),
             kept_epoch=kept_epoch,
             certificate=certificate,
