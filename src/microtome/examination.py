@@ -164,24 +164,37 @@ def page_of(result: RunResult) -> Page:
 
 def cost_table(parts: list[Part]) -> list[Table]:
     """The baseline against what could be cut: score with interval, size, speed."""
-    rows: list[tuple[Cell, ...]] = []
-    by_name = {part.experiment.name: part for part in parts if not part.problems}
-    if "layer-removal" in by_name:
-        cut = [row for row in by_name["layer-removal"].rows if row["strategy"] == "top"]
-        for row in sorted(cut, key=lambda row: -row["layers"]):
-            label = "as it is" if row["target"] == "baseline" else f"{row['target']} removed"
-            rows.append(_priced(label, row))
-    if "head-disabling" in by_name:
-        base = next(r for r in by_name["head-disabling"].rows if r["target"] == "baseline")
-        label = f"head {base['honest_target']} disabled (honest gain)"
-        ends = (base["honest_gain"], base["honest_low"], base["honest_high"])
-        rows.append((label, base["value"] + ends[0], *ends, None, 1.0))
+    by_name = {part.experiment.name: part.rows for part in parts if not part.problems}
+    cut = [
+        row
+        for row in by_name.get("layer-removal", ())
+        if row["strategy"] == "top" and not row.get("refused")
+    ]
+    rows = [_priced(_variant(row), row) for row in sorted(cut, key=lambda row: -row["layers"])]
+    heads = by_name.get("head-disabling", ())
+    # A disabled head computes what it did before: it weighs and takes what the baseline does.
+    price = (rows[0][-2], rows[0][-1]) if rows else (None, None)
+    for row in heads:
+        if row["target"] == "baseline":
+            ends = (row["honest_gain"], row["honest_low"], row["honest_high"])
+            label = f"head {row['honest_target']} disabled (honest gain)"
+            rows.append((label, row["honest_value"], *ends, *price))
+        elif row.get("chosen") and row["n_heads_disabled"] > 1:
+            label = f"{row['n_heads_disabled']} heads disabled (chosen greedily)"
+            ends = (row["delta"], row["low"], row["high"])
+            rows.append((label, row["value"], *ends, *price))
     if not rows:
         return []
     columns = ("variant", "score", "change", "low", "high", "parameters", "speed")
     shown = ("score", "change", "low", "high")
     title = "What may be cut, and what it saves (a disabled head saves nothing)"
     return [Table(title, columns, tuple(rows), percent=shown)]
+
+
+def _variant(row: Mapping[str, Any]) -> str:
+    if row["target"] != "baseline":
+        return f"{row['target']} removed"
+    return "as it is, layers unshared" if row["edit"] else "as it is"
 
 
 def _priced(label: str, row: Mapping[str, Any]) -> tuple[Cell, ...]:
@@ -202,7 +215,7 @@ def facts_of(result: RunResult) -> dict[str, Any]:
 
 def save_best_head(part: Part, result: RunResult, subject: Subject, out: Path) -> Path:
     """Save the model with the head disabled that honest selection picks most often."""
-    from microtome.edits import Disable
+    from microtome.edits import parse
     from microtome.experiments.subject import CHECKPOINT
     from microtome.surgery import operate
 
@@ -212,7 +225,8 @@ def save_best_head(part: Part, result: RunResult, subject: Subject, out: Path) -
     place = subject.model_path if folder is None else folder / CHECKPOINT
     if "honest_target" not in base:
         raise RunError("the run has no honest pick", "run head-disabling first")
-    return operate(place, Disable(base["honest_target"]), out).out
+    best = next(row for row in part.rows if row["target"] == base["honest_target"])
+    return operate(place, parse(best["edit"]), out).out
 
 
 def _left_out(name: str) -> Section:

@@ -71,7 +71,7 @@ def test_a_failing_part_is_reported_and_the_rest_goes_on(tmp_path, data, capsys,
     def broken(*arguments, **options):
         raise ValueError("made to fail")
 
-    monkeypatch.setattr("microtome.experiments.layer_removal.removed", broken)
+    monkeypatch.setattr("microtome.experiments.layer_removal.cuts_of", broken)
     document = examined(capsys, model, "--data", data, "--out", tmp_path / "run")
     parts = {part["experiment"]: part for part in document["parts"]}
     assert parts["layer-removal"]["status"] == "failed"

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from microtome.evaluation import encode_for, outcome, scored
 from microtome.experiments.comparing import Outcome, as_metric, compare
-from microtome.experiments.subject import opened_model, opened_rows
+from microtome.experiments.subject import opened_rows, opened_unshared
 from microtome.observe import sweep
 from microtome.runs import Context
 from microtome.statistics import Interval, value_of
@@ -36,6 +36,7 @@ class HeadSets:
     encoded: Encoded
     metric: str
     how: Any
+    first: str  # the edit before all others: unshare() where layers share their weights
     singles: dict[str, Outcome]
     baseline: Outcome
     known: dict[HeadSet, Outcome] = field(default_factory=dict)
@@ -43,7 +44,7 @@ class HeadSets:
     @classmethod
     def opened(cls, request: Mapping[str, Any], context: Context) -> HeadSets:
         """From a trial that needs the chunks of a sweep."""
-        model, tokenizer = opened_model(context)
+        model, tokenizer, first = opened_unshared(context)
         dataset = opened_rows(request, context)
         encoded = encode_for(model, tokenizer, dataset)
         metric = dataset.task.primary
@@ -60,7 +61,7 @@ class HeadSets:
             if not str(name).endswith("*")
         }
         baseline = answers(stored[0]["baseline"])
-        return cls(model, dataset, encoded, metric, request["how"], singles, baseline)
+        return cls(model, dataset, encoded, metric, request["how"], first, singles, baseline)
 
     @property
     def base_value(self) -> float:

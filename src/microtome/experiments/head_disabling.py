@@ -5,17 +5,18 @@ sets of heads are disabled in turn; the metric is taken before and after on the 
 reports single heads that help by 0.1 (STS-B) to 1.2 points (MRPC), and that on MRPC and RTE a
 random head helps on average; it picks the best of 144 on the rows it reports. Here every difference
 is paired and corrected for the number of heads, and the best is scored on rows it wasn't picked on.
+ALBERT's layers share their weights: each gets a copy of its own first, in the baseline too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from microtome.experiments.experiment import Experiment, Rows, counted, percent, points
 from microtome.experiments.finetuning import OPTIONS, head_first
 from microtome.experiments.options import Option
-from microtome.experiments.subject import Subject, opened_model, opened_rows
+from microtome.experiments.subject import Subject, opened_rows, opened_unshared
 from microtome.runs import Context, Result, Trial
 from microtome.views import Cell, HeatMap, Table, View
 
@@ -66,8 +67,7 @@ def sweep(request: Mapping[str, Any], context: Context) -> Result:
     first, last = request["layers"]
     from microtome.families import adapt
 
-    model, _ = opened_model(context)
-    n_heads = adapt(model).shape.n_heads
+    n_heads = adapt(opened_unshared(context)[0]).shape.n_heads
     targets = [f"{i}.{j}" for i in range(first, last) for j in range(n_heads)]
     return _swept(request, context, [*targets, *(f"{i}.*" for i in range(first, last))])
 
@@ -78,7 +78,7 @@ def random_sets(request: Mapping[str, Any], context: Context) -> Result:
 
     from microtome.families import adapt
 
-    shape = adapt(opened_model(context)[0]).shape
+    shape = adapt(opened_unshared(context)[0]).shape
     rng = np.random.default_rng(request["seed"])
     every = [f"{i}.{j}" for i in range(shape.n_layers) for j in range(shape.n_heads)]
     sets = [
@@ -109,7 +109,7 @@ def greedy(request: Mapping[str, Any], context: Context) -> Result:
         "target": " ".join(chosen) or "none", "metric": sets.metric, "layer": None, "head": None,
         "value": sets.base_value + found.gain.value, "delta": found.gain.value,
         "low": found.gain.low, "high": found.gain.high, "n": found.gain.n, "chosen": "greedy",
-        "n_heads_disabled": len(chosen),
+        "n_heads_disabled": len(chosen), "edit": edit_of(chosen, sets.how, sets.first),
     }  # fmt: skip
     return Result(rows=[row], summary={"honest gain of a set": found.gain.value})
 
@@ -120,7 +120,7 @@ def _swept(request: Mapping[str, Any], context: Context, targets: list[Any]) -> 
     from microtome.evaluation import check_fit, encode_for
     from microtome.observe import sweep as disable
 
-    model, tokenizer = opened_model(context)
+    model, tokenizer, _ = opened_unshared(context)
     dataset = opened_rows(request, context)
     check_fit(model, dataset)
     encoded = encode_for(model, tokenizer, dataset)
@@ -138,7 +138,7 @@ def compare(request: Mapping[str, Any], context: Context) -> Result:
     from microtome.experiments.choosing import stored_sweep
     from microtome.experiments.comparing import baseline_row, compared, picked
 
-    model, tokenizer = opened_model(context)
+    model, tokenizer, first = opened_unshared(context)
     dataset = opened_rows(request, context)
     encoded = encode_for(model, tokenizer, dataset)
     stored = stored_sweep(context)
@@ -156,13 +156,13 @@ def compare(request: Mapping[str, Any], context: Context) -> Result:
     heads = [found[name] for name in groups[0]]
     base = baseline_row(baseline, dataset, metric=metric)
     base |= picked(groups[0], heads, baseline, clusters=dataset.clusters)
-    rows = [base | place("baseline")]
+    base["honest_value"] = base["value"] + base["honest_gain"]
+    rows = [base | place("baseline") | {"edit": first}]
     for group in groups:  # heads compete with heads, layers with layers
         few = {name: found[name] for name in group}
-        rows += [
-            row | place(row["target"])
-            for row in compared(few, baseline, metric=metric, clusters=dataset.clusters)
-        ]
+        for row in compared(few, baseline, metric=metric, clusters=dataset.clusters):
+            edit = edit_of(row["target"].split(), request["how"], first)
+            rows.append(row | place(row["target"]) | {"edit": edit})
     return Result(rows=rows, summary={metric: base["value"]})
 
 
@@ -185,6 +185,14 @@ def place(target: str) -> dict[str, Any]:
         "head": None if is_layer else int(head),
         "n_heads_disabled": None if is_layer else 1,
     }
+
+
+def edit_of(targets: Sequence[str], how: str, first: str) -> str:
+    """The edit that gives a row's model, ``first`` being what was done to the baseline already."""
+    from microtome.edits import Disable
+
+    disabled = Disable(*targets, how=how).text if targets else ""
+    return " | ".join(text for text in (first, disabled) if text)
 
 
 def views(rows: Rows) -> tuple[View, ...]:
@@ -264,8 +272,9 @@ def summary(rows: Rows) -> dict[str, Any]:
     return {
         key: baseline.get(key)
         for key in (
-            "metric", "value", "naive_gain", "naive_head", "honest_gain", "honest_low",
-            "honest_high", "mean_delta", "mean_low", "mean_high", "smallest_significant",
+            "metric", "value", "naive_gain", "naive_target", "honest_gain", "honest_low",
+            "honest_high", "honest_target", "mean_delta", "mean_low", "mean_high",
+            "smallest_significant",
         )
     }  # fmt: skip
 

@@ -214,6 +214,25 @@ def opened_model(context: Context) -> tuple[PreTrainedModel, PreTrainedTokenizer
     return load(place, device=context.device), tokenizer
 
 
+def opened_unshared(context: Context) -> tuple[PreTrainedModel, PreTrainedTokenizerBase, str]:
+    """As ``opened_model``, every layer with weights of its own, and the edit that made it so.
+
+    ALBERT applies one layer at every depth: what is done to one layer would be done to all. The
+    edit is empty where nothing was shared.
+    """
+    from microtome.edits import Unshare
+    from microtome.families import adapt
+    from microtome.surgery import apply, certify_weights
+
+    model, tokenizer = opened_model(context)
+    if len(set(adapt(model).sharing)) == adapt(model).shape.n_layers:
+        return model, tokenizer, ""
+    edit = Unshare()
+    unshared = apply(edit, model)
+    certify_weights(edit, model, unshared).require()
+    return unshared, tokenizer, edit.text
+
+
 def model_place(context: Context) -> Path:
     """The folder of the model that a trial looks at."""
     checkpoints = [need.checkpoint for need in context.needs.values() if need.checkpoint]
