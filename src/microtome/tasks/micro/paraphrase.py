@@ -176,8 +176,9 @@ def _comparison(draw: Draw) -> list[Example]:
 def _synonyms(draw: Draw) -> list[Example]:
     """Anna bought the couch; Anna bought the sofa; Anna bought the bench."""
     same = draw.lexicon.synonyms
+    doubled = [n for n in draw.lexicon.nouns if n.lemma in same and draw.allows(n) and not n.mass]
     verb = draw.verb(
-        "transitive", fits=lambda v: any(n.lemma in same for n in _objects_of(draw, v))
+        "transitive", fits=lambda v: any(goes_with(n.kind, v.objects) for n in doubled)
     )
     themes = _objects_of(draw, verb)
     word = draw.entry(themes, lambda n: n.lemma in same)
