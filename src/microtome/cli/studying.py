@@ -60,7 +60,7 @@ def run(
 
     Example: microtome run head-disabling --model ./my-mrpc --task mrpc --data glue/MRPC
     """
-    from microtome.experiments import Rows, find_experiment, subject_of
+    from microtome.experiments import Rows, find_experiment
     from microtome.study import Workers
 
     if experiment is None or wants_help:
@@ -72,9 +72,7 @@ def run(
     rows = Rows(
         task, data, split, limit, seed, text_column, pair_column, label_column, names, revision
     )
-    if model is None:
-        raise RequestError("no model given", "name one: --model MODEL")
-    subject = subject_of(model, rows, revision=revision, needs_rows=found.needs_rows)
+    subject = found.subject(model, rows, settings, revision=revision)
     where = Workers(
         executor, workers, (device,), ray_address, retry_failed, progress=True, track=track
     )

@@ -13,7 +13,8 @@ from typing import Any
 
 from microtome.errors import RequestError
 from microtome.experiments.options import Option
-from microtome.experiments.subject import Subject
+from microtome.experiments.subject import Rows as WantedRows
+from microtome.experiments.subject import Subject, subject_of
 from microtome.runs import Trial
 from microtome.views import View
 
@@ -31,7 +32,8 @@ class Experiment:
     """One method section: its trials, its views, its finding.
 
     ``measured`` answers the papers' claims from rows: a claim's key → what was measured, in words.
-    An experiment that doesn't ``need_rows`` may be asked for without a task.
+    An experiment that doesn't ``need_rows`` may be asked for without a task. ``find_subject`` is
+    for one whose model or rows aren't simply those that were named.
     """
 
     name: str
@@ -46,6 +48,22 @@ class Experiment:
     options: tuple[Option, ...] = ()
     measured: Callable[[Rows], Mapping[str, str]] = _nothing
     needs_rows: bool = True
+    find_subject: Callable[[str | None, WantedRows, Mapping[str, Any]], Subject] | None = None
+
+    def subject(
+        self,
+        model: str | None,
+        rows: WantedRows,
+        settings: Mapping[str, Any],
+        *,
+        revision: str | None = None,
+    ) -> Subject:
+        """What it looks at, from what a user named."""
+        if self.find_subject is not None:
+            return self.find_subject(model, rows, self.settings(settings))
+        if model is None:
+            raise RequestError("no model given", "name one: --model MODEL")
+        return subject_of(model, rows, revision=revision, needs_rows=self.needs_rows)
 
     def option(self, name: str) -> Option:
         """One option by name; an unknown one lists those there are."""
@@ -66,6 +84,8 @@ class Experiment:
 # The order of the papers' sections; the value is the module.
 MODULES = {
     "decoding": "decoding",
+    "attention-drift": "attention_drift",
+    "initialization": "initialization",
     "head-disabling": "head_disabling",
     "layer-removal": "layer_removal",
 }

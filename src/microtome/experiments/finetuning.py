@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from microtome.experiments.options import Option
-from microtome.experiments.subject import CHECKPOINT, DATA, MODEL, Rows, Subject
+from microtome.experiments.subject import CHECKPOINT, MODEL, Rows, Subject
 from microtome.runs import Context, Result, Trial
 
 if TYPE_CHECKING:
@@ -71,6 +70,7 @@ def arm_trial(subject: Subject, experiment: str, settings: Mapping[str, Any], ar
         "recipe": {name: value for name, value in recipe.items() if value is not None},
     }
     label = arm.label or f"{arm.edits or 'unedited'}, seed {arm.seed}, {arm.fraction:g} of the rows"
+    said["training_rows"] = subject.training_hash  # other rows to learn from: another trial
     return subject.trial("finetuning:measure", experiment, said, label=label)
 
 
@@ -120,14 +120,8 @@ def measure(request: Mapping[str, Any], context: Context) -> Result:
 
 def training_rows(request: Mapping[str, Any], context: Context) -> tuple[Dataset, Dataset]:
     """The training side of the subject's data, whole, and the rows that are measured."""
-    from microtome.tasks import open_training
-
-    path = context.where.get(DATA)
-    said = dict(request["rows"]) | {"held_out": False}
-    if said.get("labels"):
-        said["labels"] = tuple(said["labels"])
-    rows = Rows(**said, path=None if path is None else Path(path))
-    train, dev = open_training(rows.request)
+    rows = Rows.of(request, context)
+    train, dev = rows.open_for_training()
     return train, dev.limit(rows.limit, seed=rows.seed)
 
 
