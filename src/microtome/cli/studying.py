@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from microtome.examination import Examination
-    from microtome.experiments import Experiment, Subject
+    from microtome.experiments import Experiment, Rows, Subject
     from microtome.study import Study, Workers
 
 
@@ -31,6 +31,7 @@ def run(
     ] = None,
     task: given.Task = None,
     data: given.Data = None,
+    dev_data: given.DevData = None,
     split: given.Split = None,
     limit: given.Limit = None,
     seed: given.Seed = 0,
@@ -60,7 +61,7 @@ def run(
 
     Example: microtome run head-disabling --model ./my-mrpc --task mrpc --data glue/MRPC
     """
-    from microtome.experiments import Rows, find_experiment
+    from microtome.experiments import find_experiment
     from microtome.study import Workers
 
     if experiment is None or wants_help:
@@ -68,16 +69,37 @@ def run(
         return
     found = find_experiment(experiment)
     settings = read_options(found, context.args)
-    names = tuple(labels.split(",")) if labels else None
-    rows = Rows(
-        task, data, split, limit, seed, text_column, pair_column, label_column, names, revision
-    )
+    if save_best is not None and found.name != "head-disabling":
+        raise RequestError(f"{found.name} has no option '--save-best'", "head-disabling has it")
+    columns = (text_column, pair_column, label_column)
+    rows = _rows(task, (data, dev_data), columns, labels, split=split, limit=limit, seed=seed,
+                 revision=revision)  # fmt: skip
     subject = found.subject(model, rows, settings, revision=revision)
-    where = Workers(
-        executor, workers, (device,), ray_address, retry_failed, progress=True, track=track
-    )
+    where = Workers(executor, workers, (device,), ray_address, retry_failed, track=track)
     document = _ran(found, subject, settings, where, out=out, save_best=save_best)
     show(document, as_json=json, for_people=lambda console: _tell(console, document))
+
+
+def _rows(
+    task: str | None,
+    files: tuple[Path | None, Path | None],
+    columns: tuple[str | None, str | None, str | None],
+    labels: str | None,
+    *,
+    limit: int | None,
+    seed: int,
+    revision: str | None,
+    split: str | None = None,
+) -> Rows:
+    """The rows that were asked for: a task's, or those of one file or two."""
+    from microtome.experiments import Rows
+
+    data, dev_data = files
+    if dev_data is not None and (data is None or not data.is_file()):
+        raise RequestError("--dev-data goes with a --data FILE", "a task has its own dev split")
+    names = tuple(labels.split(",")) if labels else None
+    of_hub = None if data else revision  # a file has none; the model may
+    return Rows(task, data, split, limit, seed, *columns, names, of_hub, dev_path=dev_data)
 
 
 def _ran(
@@ -92,8 +114,6 @@ def _ran(
     from microtome.examination import default_folder, rebuild, save_best_head
     from microtome.study import Wanted, only, study
 
-    if save_best is not None and experiment.name != "head-disabling":
-        raise RequestError(f"{experiment.name} has no option '--save-best'")
     folder = out or default_folder(f"{experiment.name}-{subject.model}", subject.task)
     on = f" on {len(subject.dataset):,} rows of {subject.task}" if subject.found else ""
     log(f"{experiment.name} of {subject.model}{on} → {folder}")
@@ -133,6 +153,7 @@ def examine(
     model: Annotated[str | None, typer.Argument(help="Default: minilm, else nano-bert.")] = None,
     task: given.Task = None,
     data: given.Data = None,
+    dev_data: given.DevData = None,
     limit: given.Limit = None,
     seed: given.Seed = 0,
     epochs: given.Epochs = None,
@@ -163,11 +184,10 @@ def examine(
     Example: microtome examine ./my-model --data mine.csv --text-column review --label-column stars
     """
     from microtome import examination
-    from microtome.experiments import Rows
     from microtome.study import Workers
 
-    names = tuple(labels.split(",")) if labels else None
-    rows = Rows(task, data, None, limit, seed, text_column, pair_column, label_column, names)
+    columns = (text_column, pair_column, label_column)
+    rows = _rows(task, (data, dev_data), columns, labels, limit=limit, seed=seed, revision=revision)
     recipe = {"epochs": epochs, "batch_size": batch_size, "learning_rate": learning_rate}
     request = examination.request(
         model, rows, profile=profile, without=tuple(without or ()), recipe=recipe, out=out,

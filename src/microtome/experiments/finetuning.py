@@ -70,8 +70,7 @@ def arm_trial(subject: Subject, experiment: str, settings: Mapping[str, Any], ar
         "recipe": {name: value for name, value in recipe.items() if value is not None},
     }
     label = arm.label or f"{arm.edits or 'unedited'}, seed {arm.seed}, {arm.fraction:g} of the rows"
-    said["training_rows"] = subject.training_hash  # other rows to learn from: another trial
-    return subject.trial("finetuning:measure", experiment, said, label=label)
+    return subject.trial("finetuning:measure", experiment, said, label=label, trains=True)
 
 
 def measure(request: Mapping[str, Any], context: Context) -> Result:

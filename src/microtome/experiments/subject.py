@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     from microtome.tasks import Dataset, Request
 
-MODEL, DATA = "model", "data"
+MODEL, DATA, DEV_DATA, TRAINING = "model", "data", "dev_data", "training_data"
 CHECKPOINT = "model"  # the folder within a trial's checkpoint
 
 
@@ -31,7 +32,8 @@ CHECKPOINT = "model"  # the folder within a trial's checkpoint
 class Rows:
     """Which rows are measured, as a user says it; ``path`` is where they lie, if in files.
 
-    ``held_out`` takes the dev side of a file's 80/20 split: the other side is for training.
+    ``held_out`` takes the dev side of a file's 80/20 split: the other side is for training. With
+    ``dev_path``, a second file, that one is measured, and all of ``path`` is for training.
     """
 
     task: str | None = None
@@ -45,6 +47,12 @@ class Rows:
     labels: tuple[str, ...] | None = None
     revision: str | None = None
     held_out: bool = False
+    dev_path: Path | None = None
+
+    @property
+    def is_file(self) -> bool:
+        """Whether the rows are one file: it is measured whole, or split for training."""
+        return self.path is not None and self.path.is_file()
 
     @property
     def request(self) -> Request:
@@ -58,10 +66,10 @@ class Rows:
 
     def open(self) -> Dataset:
         """The measured rows."""
-        from microtome.tasks import open_data, open_training
+        from microtome.tasks import open_data
 
-        if self.held_out:
-            rows = open_training(self.request)[1]
+        if self.held_out or self.dev_path is not None:
+            rows = self.open_for_training()[1]
         else:
             rows = open_data(
                 self.task,
@@ -75,9 +83,31 @@ class Rows:
             )
         return rows.limit(self.limit, seed=self.seed)
 
+    def open_for_training(self) -> tuple[Dataset, Dataset]:
+        """The training rows, whole, and the rows to measure, whole."""
+        from microtome.tasks import open_training
+
+        if self.split is not None and self.is_file:
+            raise RequestError(f"--split {self.split} given with a file", "a file has no splits")
+        train, dev = open_training(self.request, dev_data=self.dev_path)
+        if self.split not in (None, dev.split):
+            dev = replace(self, limit=None).open()
+        return train, dev
+
     def as_json(self) -> dict[str, Any]:
-        """Everything but the place, which isn't part of a trial's name."""
-        return {k: v for k, v in vars(self).items() if k != "path" and v not in (None, False)}
+        """Everything but the places, which aren't part of a trial's name."""
+        places = ("path", "dev_path")
+        return {k: v for k, v in vars(self).items() if k not in places and v not in (None, False)}
+
+    @classmethod
+    def of(cls, request: Mapping[str, Any], context: Context) -> Rows:
+        """The rows of a trial: what its request says, and where its context finds them."""
+        said = dict(request["rows"])
+        if said.get("labels"):
+            said["labels"] = tuple(said["labels"])
+        places = (context.where.get(name) for name in (DATA, DEV_DATA))
+        path, dev_path = (None if place is None else Path(place) for place in places)
+        return cls(**said, path=path, dev_path=dev_path)
 
 
 @dataclass(frozen=True)
@@ -112,18 +142,23 @@ class Subject:
         needs: tuple[Trial, ...] = (),
         others: Mapping[str, Other] | None = None,
         label: str = "",
+        trains: bool = False,
     ) -> Trial:
         """A trial on this subject: content in its hash, places beside it.
 
         ``others`` are more models and files that it reads, found under their names in
-        ``context.where``.
+        ``context.where``. One that ``trains`` also depends on the rows to learn from.
         """
         places = {MODEL: str(self.model_path)}
         content = {MODEL: self.model_hash}
         if self.found is not None:
             content[DATA] = self.found.content_hash
+        if trains:
+            content[TRAINING] = self.training_hash
         if self.rows.path is not None:
-            places[DATA] = str(self.rows.path)
+            places |= {name: str(self.rows.path) for name in (DATA, TRAINING) if name in content}
+        if self.rows.dev_path is not None:
+            places[DEV_DATA], content[DEV_DATA] = str(self.rows.dev_path), content.pop(DATA)
         for name, other in (others or {}).items():
             places[name], content[name] = str(other.path), other.hash
         return Trial(
@@ -135,6 +170,11 @@ class Subject:
             columns={"experiment": experiment, "model": self.model, "task": self.task},
             label=label or experiment,
         )
+
+    @cached_property
+    def training_hash(self) -> str:
+        """The content of the rows that a fine-tuning would learn from."""
+        return self.rows.open_for_training()[0].content_hash
 
     @property
     def task(self) -> str:
@@ -184,8 +224,7 @@ def subject_of(
     head = own_head(checkpoint)
     if not needs_rows and rows.task is None and rows.path is None:
         return Subject(model, source.path, content_hash(source.path), head, rows, None)
-    is_file = rows.path is not None and rows.path.is_file()
-    if is_file and head in ("mlm", "none"):
+    if rows.is_file and head in ("mlm", "none"):
         # The model learns from one side of the file, so only the other side may be measured.
         rows = replace(rows, held_out=True)
     dataset = rows.open()
@@ -196,11 +235,7 @@ def subject_of(
 
 def opened_rows(request: Mapping[str, Any], context: Context) -> Dataset:
     """The measured rows, where a trial runs."""
-    said = dict(request["rows"])
-    if said.get("labels"):
-        said["labels"] = tuple(said["labels"])
-    path = context.where.get(DATA)
-    return Rows(**said, path=None if path is None else Path(path)).open()
+    return Rows.of(request, context).open()
 
 
 def opened_model(context: Context) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
