@@ -180,6 +180,21 @@ def cosine(block: MapBlock) -> Tensor:
     return angle
 
 
+def cosine_to_other_heads(block: MapBlock) -> Tensor:
+    """The mean cosine of a head's map with the second model's other heads of the same layer.
+
+    What two maps have in common without being the same head; NaN where a layer has one head.
+    """
+    ours, theirs = (_unit(maps.flatten(-2)) for maps in _both(block))
+    angles = ours @ theirs.mT  # (n, H, H)
+    n_heads = angles.shape[-1]
+    own = angles.diagonal(0, -2, -1)
+    if n_heads == 1:
+        return torch.full_like(own, torch.nan)
+    others: Tensor = (angles.sum(-1) - own) / (n_heads - 1)
+    return others
+
+
 def jensen_shannon(block: MapBlock) -> Tensor:
     """The Jensen–Shannon divergence of the two models' attention in nats, averaged over queries."""
     ours, theirs = _both(block)
@@ -190,6 +205,11 @@ def _both(block: MapBlock) -> tuple[Tensor, Tensor]:
     if block.other is None:
         raise RequestError("a comparison of two models asked for, one given", "give other=MODEL")
     return block.maps, block.other
+
+
+def _unit(flat: Tensor) -> Tensor:
+    unit: Tensor = flat / torch.linalg.vector_norm(flat, dim=-1, keepdim=True)
+    return unit
 
 
 def _diagonal(block: MapBlock, offset: int) -> Tensor:

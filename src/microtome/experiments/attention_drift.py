@@ -1,0 +1,301 @@
+"""Attention drift (Kovaleva et al. 2019, "Change in self-attention patterns after fine-tuning").
+
+Per head the cosine between the flattened attention maps of the pre-trained and of the fine-tuned
+model, averaged over the measured rows. The paper finds the last two layers changed most on all
+tasks but QQP. It flattened padded maps; here only real tokens count. Two floors tell what a cosine
+means: maps of different heads (the same layer's) are alike too, and so are two fine-tunings that
+differ by their seed. Jensen–Shannon divergence stands beside it as a second measure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from microtome.errors import ModelError, RequestError
+from microtome.experiments.experiment import Experiment, Rows, counted
+from microtome.experiments.finetuning import OPTIONS, Arm, arm_trial
+from microtome.experiments.head_tables import head_map
+from microtome.experiments.options import Option
+from microtome.experiments.subject import CHECKPOINT, MODEL, Subject, opened_rows, other_model
+from microtome.runs import Context, Result, Trial
+from microtome.views import Curve, Series, Table, View, table_of
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+    from microtome.experiments.head_tables import HeadScores
+    from microtome.observe import Encoded
+    from microtome.tasks import Dataset
+
+NAME = "attention-drift"
+BASE, AGAIN = "base", "again"
+MEASURES = ("cosine", "other_heads", "jensen_shannon")
+
+
+def plan(subject: Subject, settings: Mapping[str, Any]) -> list[Trial]:
+    """A model without a task head is fine-tuned, once per seed, and compared with itself."""
+    others = {BASE: other_model(settings["base"])} if settings["base"] else {}
+    if settings["again"]:
+        others[AGAIN] = other_model(settings["again"])
+    if subject.has_task_head and not settings["base"]:
+        raise RequestError(
+            f"{subject.model} is fine-tuned, and drift is a distance from the pre-trained model",
+            "name that one: --base MODEL",
+        )
+    tuned = {} if subject.has_task_head else _finetunings(subject, settings)
+    request = {"seeds": {trial.hash: seed for seed, trial in tuned.items()}}
+    comparison = subject.trial(
+        "attention_drift:measure", NAME, request, needs=tuple(tuned.values()), others=others,
+        label="compare attention maps",
+    )  # fmt: skip
+    return [*tuned.values(), comparison]
+
+
+def _finetunings(subject: Subject, settings: Mapping[str, Any]) -> dict[int, Trial]:
+    """Seed 0 is the very fine-tuning that other experiments ask for."""
+    return {
+        seed: arm_trial(
+            subject, "finetuning", settings,
+            Arm(seed=seed, keep=True, label=f"fine-tune {subject.model}, seed {seed}"),
+        )
+        for seed in settings["seeds"]
+    }  # fmt: skip
+
+
+def measure(request: Mapping[str, Any], context: Context) -> Result:
+    """Every fine-tuned model beside the pre-trained one, map by map."""
+    from microtome.evaluation import encode_for
+    from microtome.models import load, load_tokenizer
+
+    own = Path(context.where[MODEL])
+    tuned: dict[int | None, Path] = {
+        seed: _checkpoint(context, name) for name, seed in request["seeds"].items()
+    } or {None: own}
+    base = load(Path(context.where.get(BASE, own)), head="none", device=context.device)
+    tokenizer = load_tokenizer(own)
+    if tokenizer is None:
+        raise ModelError(f"{own} has no tokenizer", "put tokenizer.json beside the weights")
+    dataset = opened_rows(request, context)
+    models = {
+        seed: load(place, head="none", device=context.device) for seed, place in tuned.items()
+    }
+    encoded = encode_for(base, tokenizer, dataset)
+    rivals = [*models.values()]
+    if AGAIN in context.where:
+        rivals.append(load(Path(context.where[AGAIN]), head="none", device=context.device))
+    rows = []
+    for seed, model in models.items():
+        context.report(f"compare the maps of {'the model' if seed is None else f'seed {seed}'}")
+        found = compared(model, base, encoded, dataset)
+        floor = seed_floor(model, [one for one in rivals if one is not model], encoded, dataset)
+        rows += [{"seed": seed, **row} for row in drift_rows(found, floor)]
+    return Result(rows=rows, summary={"lowest cosine": min(row["cosine"] for row in rows)})
+
+
+def _checkpoint(context: Context, need: str) -> Path:
+    folder = context.needs[need].checkpoint
+    assert folder is not None
+    return folder / CHECKPOINT
+
+
+def compared(
+    model: PreTrainedModel, base: PreTrainedModel, texts: Encoded, dataset: Dataset
+) -> dict[str, tuple[HeadScores, HeadScores]]:
+    """Each measure of two models' maps: per head, and per layer (the mean of its heads)."""
+    from microtome.experiments.head_tables import head_scores
+    from microtome.observe import HeadMeans, reductions, stream
+
+    means = {
+        name: HeadMeans(one, keep=True)
+        for name, one in zip(
+            MEASURES,
+            (reductions.cosine, reductions.cosine_to_other_heads, reductions.jensen_shannon),
+            strict=True,
+        )
+    }
+    stream(model, texts, list(means.values()), other=base)
+    clusters = text_clusters(dataset, len(texts.offsets) - 1)
+    found = {}
+    for name, one in means.items():
+        assert one.values is not None
+        found[name] = (
+            head_scores(one.values, clusters=clusters),
+            head_scores(one.values.mean(axis=-1), clusters=clusters),
+        )
+    return found
+
+
+def text_clusters(dataset: Dataset, n_texts: int) -> Any:  # noqa: ANN401  # an array or None
+    """Clusters of rows as those of encoded texts; several windows of one row have none."""
+    return dataset.clusters if n_texts == len(dataset) else None
+
+
+def seed_floor(
+    model: PreTrainedModel, others: list[PreTrainedModel], texts: Encoded, dataset: Dataset
+) -> Any:  # noqa: ANN401  # (layers, heads), or None
+    """The mean cosine with other fine-tunings; None where there is no other."""
+    import numpy as np
+
+    from microtome.observe import HeadMeans, reductions, stream
+
+    tables = []
+    for other in others:
+        means = HeadMeans(reductions.cosine)
+        stream(model, texts, [means], other=other)
+        tables.append(means.mean)
+    return np.mean(tables, axis=0) if tables else None
+
+
+def drift_rows(
+    found: Mapping[str, tuple[HeadScores, HeadScores]],
+    floor: Any,  # noqa: ANN401  # (layers, heads), or None
+) -> list[dict[str, Any]]:
+    """A row per head, and one per whole layer (head null)."""
+    n_layers, n_heads = found["cosine"][0].mean.shape
+    places = [(i, j) for i in range(n_layers) for j in range(n_heads)]
+    whole = [(i,) for i in range(n_layers)]
+    return [
+        *(_row(place, 0, found, None if floor is None else floor[place]) for place in places),
+        *(_row(place, 1, found, None if floor is None else floor[place].mean()) for place in whole),
+    ]
+
+
+def _row(
+    place: tuple[int, ...],
+    level: int,
+    found: Mapping[str, tuple[HeadScores, HeadScores]],
+    floor: float | None,
+) -> dict[str, Any]:
+    cosine, others, divergence = (found[name][level].at(*place) for name in MEASURES)
+    return {
+        "layer": place[0],
+        "head": place[1] if len(place) > 1 else None,
+        "cosine": cosine["mean"], "low": cosine["low"], "high": cosine["high"], "n": cosine["n"],
+        "other_heads_cosine": others["mean"],
+        "seed_cosine": None if floor is None else float(floor),
+        "jensen_shannon": divergence["mean"],
+        "jensen_shannon_low": divergence["low"], "jensen_shannon_high": divergence["high"],
+    }  # fmt: skip
+
+
+def views(rows: Rows) -> tuple[View, ...]:
+    """Layer by head, the layers as a curve with both floors, and a table of layers."""
+    first = _of_first_seed(rows)
+    heads = [row for row in first if row["head"] is not None]
+    layers = [row for row in first if row["head"] is None]
+    x = tuple(float(row["layer"]) for row in layers)
+
+    def line(name: str, column: str, *, is_control: bool = True) -> Series:
+        return Series(name, x, tuple(row[column] for row in layers), is_control=is_control)
+
+    drift = Series(
+        "fine-tuned and pre-trained", x, tuple(row["cosine"] for row in layers),
+        tuple(row["low"] for row in layers), tuple(row["high"] for row in layers),
+    )  # fmt: skip
+    curve = Curve(
+        "What fine-tuning left of the attention maps", "layer", "cosine",
+        (drift, line("two seeds", "seed_cosine"), line("different heads", "other_heads_cosine")),
+        percent=False,
+    )  # fmt: skip
+    return (
+        head_map(
+            "Cosine of fine-tuned and pre-trained maps", heads, "cosine", value_label="cosine"
+        ),
+        curve,
+        _layer_table(layers),
+    )
+
+
+def _layer_table(layers: Rows) -> Table:
+    columns = (
+        "layer", "cosine", "low", "high", "seed_cosine", "other_heads_cosine", "jensen_shannon",
+    )  # fmt: skip
+    return table_of("Layer by layer", [dict(row) for row in layers], columns)
+
+
+def _of_first_seed(rows: Rows) -> list[Any]:
+    return [row for row in rows if row["seed"] == rows[0]["seed"]]
+
+
+def finding(rows: Rows) -> str:
+    """Where the attention changed, beside what a cosine is without any relation."""
+    first = _of_first_seed(rows)
+    layers = sorted((r for r in first if r["head"] is None), key=lambda r: r["cosine"])
+    head = min((r for r in first if r["head"] is not None), key=lambda r: r["cosine"])
+    most = layers[0]
+    words = (
+        f"Over {counted(most['n'], 'text')}, layer {most['layer']} changes most: mean cosine"
+        f" {_with_ends(most)}; layer {layers[-1]['layer']} least: {_with_ends(layers[-1])}. The"
+        f" head that changes most is {head['layer']}.{head['head']}: {_with_ends(head)}."
+    )
+    if most["other_heads_cosine"] is not None:
+        words += f" Different heads of layer {most['layer']}: {most['other_heads_cosine']:.2f}."
+    if most["seed_cosine"] is None:
+        return f"{words} One fine-tuning only: what the seed alone changes isn't known."
+    return f"{words} Two fine-tunings that differ by the seed: {most['seed_cosine']:.2f} there."
+
+
+def _with_ends(row: Mapping[str, Any]) -> str:
+    if row["low"] is None:
+        return f"{row['cosine']:.2f}"
+    return f"{row['cosine']:.2f} ({row['low']:.2f} to {row['high']:.2f})"
+
+
+def summary(rows: Rows) -> dict[str, Any]:
+    """Layers by how much they changed, most first."""
+    layers = [row for row in _of_first_seed(rows) if row["head"] is None]
+    ranked = sorted(layers, key=lambda row: row["cosine"])
+    return {
+        "layers_by_change": [row["layer"] for row in ranked],
+        "cosine": {str(row["layer"]): row["cosine"] for row in layers},
+    }
+
+
+def measured(rows: Rows) -> dict[str, str]:
+    """Whether the last two layers changed most, in every fine-tuning."""
+    seeds = list(dict.fromkeys(row["seed"] for row in rows))
+    layers = [[r for r in rows if r["seed"] == s and r["head"] is None] for s in seeds]
+    verdicts = {_last_two_change_most(own) for own in layers}
+    verdict = verdicts.pop() if len(verdicts) == 1 else "can't tell: fine-tunings disagree"
+    ranked = sorted(layers[0], key=lambda row: row["cosine"])[:2]
+    shown = " and ".join(f"{row['layer']} ({_with_ends(row)})" for row in ranked)
+    runs = "" if len(seeds) > 1 else ", one fine-tuning"
+    return {"layers": f"{verdict}: layers {shown} of {len(layers[0])} change most{runs}"}
+
+
+def _last_two_change_most(layers: Rows) -> str:
+    """By intervals over texts: the last two all below the others, or one of the others below."""
+    ordered = sorted(layers, key=lambda row: row["layer"])
+    if len(ordered) < 3 or any(row["low"] is None for row in ordered):
+        return "can't tell"
+    last, before = ordered[-2:], ordered[:-2]
+    if max(row["high"] for row in last) < min(row["low"] for row in before):
+        return "holds"
+    if min(row["high"] for row in before) < max(row["low"] for row in last):
+        return "doesn't hold"
+    return "can't tell"
+
+
+EXPERIMENT = Experiment(
+    name=NAME,
+    section="Kovaleva et al. 2019, Change in self-attention patterns after fine-tuning",
+    question="Whose attention does fine-tuning change?",
+    method=__doc__ or "",
+    columns=(
+        "layer", "head", "cosine", "low", "high", "n", "other_heads_cosine", "seed_cosine",
+        "jensen_shannon", "seed",
+    ),
+    plan=plan,
+    views=views,
+    finding=finding,
+    summary=summary,
+    options=(
+        Option("base", None, "the pre-trained model; unless given, the model itself", "model"),
+        Option("again", None, "a second fine-tuning: its cosine is a floor", "model"),
+        Option("seeds", [0, 1], "fine-tunings of a model without a task head", "numbers"),
+        *OPTIONS,
+    ),
+    measured=measured,
+)  # fmt: skip
