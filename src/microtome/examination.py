@@ -68,6 +68,12 @@ class Examination:
             ],
         }
 
+    def _repr_html_(self) -> str:
+        """In a notebook: the front page, as the report has it."""
+        from microtome.report import html_of
+
+        return html_of(*self.page.front, title=self.page.title, texts=self.page.answers)
+
 
 def request(
     model: str | None,

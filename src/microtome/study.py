@@ -50,6 +50,13 @@ class Part:
             problem="; ".join(self.problems),
         )
 
+    def _repr_html_(self) -> str:
+        """In a notebook: the question, the finding, and the figures."""
+        from microtome.report import html_of
+
+        views = () if self.problems else self.experiment.views(self.rows)
+        return html_of(*views, title=self.experiment.question, texts=[self.finding])
+
     def _reported(self, model: str, task: str) -> tuple[Reported, ...]:
         from microtome.report import reported
 
@@ -82,6 +89,10 @@ class Study:
     def part(self, name: str) -> Part:
         """The part of one experiment."""
         return next(part for part in self.parts if part.experiment.name == name)
+
+    def _repr_html_(self) -> str:
+        """In a notebook: its parts, one after another."""
+        return "".join(part._repr_html_() for part in self.parts)
 
 
 @dataclass(frozen=True)

@@ -64,9 +64,11 @@ def run(
     from microtome.experiments import find_experiment
     from microtome.study import Workers
 
-    if experiment is None or wants_help:
+    if wants_help:
         typer.echo(help_of(context, experiment))
         return
+    if experiment is None:
+        raise RequestError("no experiment given", "see microtome list experiments")
     found = find_experiment(experiment)
     settings = read_options(found, context.args)
     if save_best is not None and found.name != "head-disabling":
@@ -95,7 +97,7 @@ def _rows(
     from microtome.experiments import Rows
 
     data, dev_data = files
-    if dev_data is not None and (data is None or not data.is_file()):
+    if dev_data is not None and (data is None or data.is_dir()):
         raise RequestError("--dev-data goes with a --data FILE", "a task has its own dev split")
     names = tuple(labels.split(",")) if labels else None
     of_hub = None if data else revision  # a file has none; the model may
@@ -118,10 +120,10 @@ def _ran(
     on = f" on {len(subject.dataset):,} rows of {subject.task}" if subject.found else ""
     log(f"{experiment.name} of {subject.model}{on} → {folder}")
     done = study(subject, [Wanted(experiment.name, settings)], folder, workers=workers)
+    rebuild(folder)
     document = _document(done)
     if save_best is not None:
         document["saved"] = str(save_best_head(only(done), done.result, subject, save_best))
-    rebuild(folder)
     return document
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -179,7 +179,8 @@ def style() -> str:
 @cache
 def notebook_style() -> str:
     """The style of a view outside the page: light, since a notebook's own colours aren't known."""
-    fonts = f".mt{{--fonts:{FONTS};{variables(LIGHT)}}}"
+    colours = "background:var(--paper);color:var(--ink)"
+    fonts = f".mt{{--fonts:{FONTS};{variables(LIGHT)};{colours};font:15px/1.5 var(--fonts)}}"
     return f"{fonts}{pen_rules('.mt')}{asset('views.css')}"
 
 
@@ -217,9 +218,14 @@ def page_html(
     return environment().get_template("page.html").render(context)
 
 
-def view_html(view: View) -> str:
-    """One view on its own, for a notebook."""
+def notebook_html(views: Sequence[View], *, title: str = "", texts: Sequence[str] = ()) -> str:
+    """Views with some words above them, for a notebook."""
     from markupsafe import Markup
 
-    sheet = Markup(notebook_style())  # our own file
-    return environment().get_template("view.html").render(shown=Shown(view), style=sheet)
+    context: dict[str, Any] = {
+        "title": title,
+        "texts": texts,
+        "views": [Shown(view) for view in views],
+        "style": Markup(notebook_style()),  # our own file
+    }
+    return environment().get_template("view.html").render(context)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from microtome.report.page import Page
@@ -40,11 +40,11 @@ def write(page: Page, folder: str | Path) -> Path:
     return folder / PAGE
 
 
-def html_of(view: View) -> str:
-    """A view as HTML on its own, for notebooks."""
-    from microtome.report.rendering import view_html
+def html_of(*views: View, title: str = "", texts: Sequence[str] = ()) -> str:
+    """Views as HTML on their own, for notebooks; a title and paragraphs may stand above them."""
+    from microtome.report.rendering import notebook_html
 
-    return view_html(view)
+    return notebook_html(views, title=title, texts=texts)
 
 
 def _figures(views: Iterable[tuple[str, View]]) -> dict[str, bytes]:
