@@ -1,0 +1,125 @@
+"""The embedded models against what they should be: figures for docs/models.md.
+
+    python benchmarks/nano_studies.py curves --text FILES    decoding of held-out text, with control
+    python benchmarks/nano_studies.py sst2                   nano-bert against its shape untrained
+
+``curves`` needs the files that the models were trained from, in the same order: their last
+documents were held out. ``sst2`` needs the sentence-level SST-2 (MICROTOME_TEST_DATA, or
+../shared): every arm trains at three learning rates, is scored on training rows that were held out,
+and the best rate trains all seeds, scored on dev. Its trainings lie in ``--out``; what is there
+isn't trained again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from pathlib import Path
+
+import torch
+
+from microtome.edits import Extend
+from microtome.models import load, load_tokenizer, resolve
+from microtome.statistics import compare_seeds, over_seeds
+from microtome.tasks import Dataset, open_data
+from microtome.training import Recipe, finetune
+from microtome.training.pretraining import text
+from microtome.training.pretraining.building import token_ids
+from microtome.training.pretraining.evaluation import decoding_curve, heldout_scores, random_blocks
+from microtome.training.pretraining.rows import cut
+
+ROOT = Path(__file__).resolve().parent.parent
+DATA = Path(os.environ.get("MICROTOME_TEST_DATA", ROOT.parent / "shared")) / "data"
+DEEPER = {"nano-bert": (16, 20, 24), "nano-albert": (18, 24, 36, 50)}
+RATES = (1e-4, 3e-4, 1e-3)
+ARMS = {"pre-trained": None, "random": "randomize(seed={seed})"}
+
+
+def curves(files: list[Path], n_rows: int) -> None:
+    """Token accuracy at every depth of held-out Wikipedia, and of the last state when deeper."""
+    corpus = text.read_corpus(tuple(files), heldout_share=0.01)
+    for name, depths in DEEPER.items():
+        model, wrapped = load(name), load_tokenizer(name)
+        tokenizer = wrapped.backend_tokenizer
+        tokens = token_ids(tokenizer)
+        rows = cut(
+            text.token_stream(tokenizer, corpus.heldout), length=128, offset=0, tokens=tokens
+        )
+        record = json.loads((resolve(name).path / "pretraining.json").read_text())
+        common = record["text"]["commonest_token"]
+        scores = heldout_scores(model, rows, tokens=tokens, common=common)
+        print(f"{name}: masked top-1 {scores.accuracy:.3f} (mixed {scores.accuracy_mixed:.3f}),")
+        print(f"  always the commonest token {scores.unigram:.3f}, {scores.n:,} masked tokens")
+        shown = rows[:n_rows]
+        curve = decoding_curve(model, shown, tokens=tokens)
+        control = decoding_curve(random_blocks(model), shown, tokens=tokens)
+        print("  depth    " + " ".join(f"{depth:>5}" for depth in range(len(curve))))
+        print("  decoded  " + " ".join(f"{value:5.3f}" for value in curve))
+        print("  control  " + " ".join(f"{value:5.3f}" for value in control))
+        for depth in depths:
+            last = decoding_curve(Extend(depth)(model), shown, tokens=tokens)[-1]
+            print(f"  extend({depth}): {last:.3f}", flush=True)
+
+
+def sst2(out: Path, seeds: list[int]) -> None:
+    """nano-bert and the same shape from random weights, each at its best learning rate."""
+    train = open_data("sst2-sentence", DATA / "sst2_sentence", "train")
+    dev = open_data("sst2-sentence", DATA / "sst2_sentence", "dev")
+    inner, heldout = train.held_out()
+    points = {}
+    for arm in ARMS:
+        picked = {
+            rate: accuracy(out, f"{arm}-{rate:g}-pick", arm, rate, 0, inner, heldout)
+            for rate in RATES
+        }
+        best = max(picked, key=lambda rate: picked[rate])
+        points[arm] = [
+            accuracy(out, f"{arm}-{best:g}-{seed}", arm, best, seed, train, dev) for seed in seeds
+        ]
+        mean = over_seeds(points[arm])
+        shown = ", ".join(f"{rate:g}: {value:.3f}" for rate, value in picked.items())
+        print(f"{arm}: held-out train rows {shown}; at {best:g} on dev {points[arm]} mean {mean}")
+    print(compare_seeds(points["pre-trained"], points["random"]))
+
+
+def accuracy(
+    out: Path, name: str, arm: str, rate: float, seed: int, train: Dataset, dev: Dataset
+) -> float:
+    file = out / f"{name}.json"
+    if file.is_file():
+        return float(json.loads(file.read_text()))
+    edits = ARMS[arm]
+    done = finetune(
+        "nano-bert",
+        train,
+        dev,
+        edits=edits and edits.format(seed=seed),
+        recipe=Recipe(learning_rate=rate, batch_size=32, epochs=3, max_length=64),
+        seed=seed,
+    )
+    value = done.scores["accuracy"].value
+    file.write_text(json.dumps(value))
+    print(f"{name}: {value:.4f} in {done.seconds:.0f} s", flush=True)
+    return value
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("part", choices=("curves", "sst2"))
+    options.add_argument("--text", nargs="*", type=Path, default=[])
+    options.add_argument("--rows", type=int, default=256)
+    options.add_argument("--seeds", default="0,1,2")
+    options.add_argument("--threads", type=int, default=torch.get_num_threads())
+    options.add_argument("--out", type=Path, default=Path("microtome-runs/nano-studies"))
+    given = options.parse_args()
+    torch.set_num_threads(given.threads)
+    given.out.mkdir(parents=True, exist_ok=True)
+    if given.part == "curves":
+        curves(given.text, given.rows)
+    else:
+        sst2(given.out, [int(seed) for seed in given.seeds.split(",")])
+
+
+if __name__ == "__main__":
+    main()
