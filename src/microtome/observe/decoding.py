@@ -41,18 +41,20 @@ class Decoding:
     """How many tokens of each text and class came back, at every depth.
 
     Classes are those of :data:`TOKEN_CLASSES`. The special ones are only decoded on request;
-    otherwise they are counted in ``n_left_out``.
+    otherwise they are counted in ``n_left_out``. ``depths`` are those that were read: 0 to N
+    unless some were asked for.
     """
 
     readout: str
-    right: Counts  # (N + 1, n, classes)
+    right: Counts  # (depths, n, classes)
     total: Counts  # (n, classes)
     n_left_out: int
     n_truncated: int
+    depths: tuple[int, ...]
 
     @property
     def n_depths(self) -> int:
-        """N + 1."""
+        """N + 1, unless only some were read."""
         return len(self.right)
 
     @property
@@ -61,7 +63,7 @@ class Decoding:
         return int(self.total.sum())
 
     def accuracy(self, token_class: str | None = None) -> NDArray[np.float64]:
-        """The share that came back at every depth (N + 1,); of one class, or of all tokens."""
+        """The share that came back at every depth read; of one class, or of all tokens."""
         chosen = slice(None) if token_class is None else [TOKEN_CLASSES.index(token_class)]
         n_right = self.right[:, :, chosen].sum((1, 2))
         n_total = self.total[:, chosen].sum()
@@ -69,7 +71,9 @@ class Decoding:
 
     def interval(self, depth: int, *, clusters: ArrayLike | None = None, seed: int = 0) -> Interval:
         """Token accuracy at ``depth`` with an interval over texts (or ``clusters`` of them)."""
-        return _share(self.right[depth].sum(1), self.total.sum(1), clusters, seed)
+        return _share(
+            self.right[self.depths.index(depth)].sum(1), self.total.sum(1), clusters, seed
+        )
 
 
 @torch.inference_mode()
@@ -81,13 +85,14 @@ def decode(
     readout: Readout | str = "auto",
     graft: PreTrainedModel | None = None,
     special: bool = False,
+    depths: Sequence[int] | None = None,
     tokens_in_flight: int = TOKENS_IN_FLIGHT,
     early_exit: bool = True,
     progress: Callable[[int, int], None] | None = None,
     device: torch.device | str | None = None,
     dtype: torch.dtype | None = None,
 ) -> Decoding:
-    """Decode every depth of ``model`` over ``texts``.
+    """Decode every depth of ``model`` over ``texts``, or the ``depths`` asked for.
 
     Special tokens and [UNK] are left out unless ``special``. ``readout`` is a name or a
     :class:`Readout`; a control model is decoded with the readout of the model it controls.
@@ -98,7 +103,8 @@ def decode(
     _check_ids(own, min(chosen.n_tokens, len(vocabulary)))
     classes = token_classes(own, vocabulary)
     counted = np.ones(len(classes), bool) if special else classes != SPECIAL
-    tally = _Tally(own, classes, counted, family.shape.n_layers + 1)
+    asked = _asked_depths(depths, family.shape.n_layers)
+    tally = _Tally(own, classes, counted, asked)
     scan = VocabularyScan(chosen, early_exit=early_exit)
     done = 0
     for chunk in packed(own, tokens_in_flight=tokens_in_flight, device=family.model.device):
@@ -106,7 +112,15 @@ def decode(
         done += len(chunk.texts)
         if progress is not None:
             progress(done, len(own))
-    return Decoding(chosen.name, tally.right, tally.total, int((~counted).sum()), own.n_truncated)
+    n_left_out = int((~counted).sum())
+    return Decoding(chosen.name, tally.right, tally.total, n_left_out, own.n_truncated, asked)
+
+
+def _asked_depths(depths: Sequence[int] | None, n_layers: int) -> tuple[int, ...]:
+    asked = tuple(range(n_layers + 1)) if depths is None else tuple(sorted(set(depths)))
+    if not asked or asked[0] < 0 or asked[-1] > n_layers:
+        raise RequestError(f"depths {list(asked)} asked for, some of 0 to {n_layers} wanted")
+    return asked
 
 
 class _Tally:
@@ -117,20 +131,21 @@ class _Tally:
         texts: Texts,
         classes: NDArray[np.uint8],
         counted: NDArray[np.bool_],
-        n_depths: int,
+        depths: tuple[int, ...],
     ) -> None:
+        self.depths = {depth: place for place, depth in enumerate(depths)}
         self.counted = counted
         self.n_cells = len(texts) * len(TOKEN_CLASSES)
         # The cell of every token in a flat (n, classes) table.
         self.cells = np.repeat(np.arange(len(texts), dtype=np.int32), texts.lengths)
         self.cells *= len(TOKEN_CLASSES)
         self.cells += classes
-        self.right = np.zeros((n_depths, len(texts), len(TOKEN_CLASSES)), dtype=np.int32)
+        self.right = np.zeros((len(depths), len(texts), len(TOKEN_CLASSES)), dtype=np.int32)
         self.total = self._table(np.flatnonzero(counted))
 
     def add(self, depth: int, tokens: NDArray[np.int64]) -> None:
         """These tokens of the input came back at ``depth``."""
-        np.add.at(self.right[depth].reshape(-1), self.cells[tokens], 1)
+        np.add.at(self.right[self.depths[depth]].reshape(-1), self.cells[tokens], 1)
 
     def _table(self, tokens: NDArray[np.int64]) -> Counts:
         counts = np.bincount(self.cells[tokens], minlength=self.n_cells)
@@ -138,7 +153,7 @@ class _Tally:
 
 
 def _decode_chunk(family: Family, chunk: Chunk, scan: VocabularyScan, tally: _Tally) -> None:
-    """All depths of one chunk; only the counted tokens are read, in the order of their ids."""
+    """One chunk; only the counted tokens are read, in the order of their ids."""
     rows = np.flatnonzero(tally.counted[chunk.tokens])
     if len(rows) == 0:
         return
@@ -147,6 +162,8 @@ def _decode_chunk(family: Family, chunk: Chunk, scan: VocabularyScan, tally: _Ta
     taken = torch.from_numpy(rows).to(chunk.ids.device)
     sorted_ids = chunk.ids[taken]
     for depth, states in enumerate(forward.depths(family, chunk)):
+        if depth not in tally.depths:
+            continue
         right = scan.right(scan.readout.features(states[taken]), sorted_ids)
         tally.add(depth, chunk.tokens[rows[right.cpu().numpy()]])
 
@@ -186,16 +203,16 @@ def depth_rows(
     first = decoding.accuracy(TOKEN_CLASSES[FIRST])
     controlled = None if control is None else control.accuracy()
     rows: list[dict[str, float | int | None]] = []
-    for depth in range(decoding.n_depths):
+    for place, depth in enumerate(decoding.depths):
         share = decoding.interval(depth, clusters=clusters, seed=seed)
         rows.append(
             {
                 "depth": depth,
                 "accuracy": share.value,
-                "first_token_accuracy": _number(first[depth]),
+                "first_token_accuracy": _number(first[place]),
                 "low": share.low,
                 "high": share.high,
-                "control": None if controlled is None else _number(controlled[depth]),
+                "control": None if controlled is None else _number(controlled[place]),
             }
         )
     return rows
