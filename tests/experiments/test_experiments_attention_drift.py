@@ -1,0 +1,206 @@
+"""Attention drift: rows against eager maps, floors, fine-tuning first, words against rows."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from eager_maps import eager_maps
+from microtome import load, load_tokenizer
+from microtome.cli import run
+from microtome.errors import RequestError
+from microtome.experiments import Rows, find_experiment, subject_of
+from microtome.experiments.attention_drift import measured
+from microtome.runs import run_here
+from microtome.study import Wanted, Workers, study
+from tiny import tiny_model
+from training_rows import checkpoint, rows, tokenizer_for
+
+NAMES = {"id2label": {0: "no", 1: "yes"}, "label2id": {"no": 0, "yes": 1}}
+EXPERIMENT = find_experiment("attention-drift")
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("MICROTOME_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def case(tmp_path):
+    """A fine-tuned model, another one, their base, and rows of many lengths."""
+    folders = []
+    for number, head in enumerate(("classification", "classification", "none")):
+        folder = tmp_path / f"model-{number}"
+        extra = NAMES if head == "classification" else {}
+        tiny_model("bert", head, seed=number, **extra).save_pretrained(folder)
+        tokenizer_for("bert").save_pretrained(folder)
+        folders.append(folder)
+    data = rows(tmp_path / "data", "pair", n=12)
+    return folders, data._source.path
+
+
+def wanted(data):
+    return Rows(path=data, pair_column="pair", labels=("no", "yes"))
+
+
+def drifted(case, **settings):
+    (model, *_), data = case
+    subject = subject_of(str(model), wanted(data))
+    (trial,) = EXPERIMENT.plan(subject, EXPERIMENT.settings(settings))
+    return run_here(trial).rows
+
+
+def texts_of(data):
+    lines = [json.loads(line) for line in data.read_text().splitlines()]
+    return [(line["text"], line["pair"]) for line in lines]
+
+
+def cosines(one, two):
+    """(layers, heads, heads): every map of one model with every map of the other's same layer."""
+    ours, theirs = (maps.reshape(*maps.shape[:2], -1) for maps in (one, two))
+    norms = np.linalg.norm(ours, axis=-1)[..., None] * np.linalg.norm(theirs, axis=-1)[:, None]
+    return np.einsum("lhx,lgx->lhg", ours, theirs) / norms
+
+
+def maps_of(folder, data):
+    tokenizer = load_tokenizer(folder)
+    model = load(folder, head="none")
+    return [eager_maps(model, tokenizer, *pair) for pair in texts_of(data)]
+
+
+def test_every_number_equals_one_computed_from_eager_maps(case):
+    (model, again, base), data = case
+    found = {(r["layer"], r["head"]): r for r in drifted(case, base=str(base), again=str(again))}
+    ours, others, bases = (maps_of(folder, data) for folder in (model, again, base))
+    drift = np.mean([cosines(a, b) for a, b in zip(ours, bases, strict=True)], axis=0)
+    seeds = np.mean([cosines(a, b) for a, b in zip(ours, others, strict=True)], axis=0)
+    middle = [(a + b) / 2 for a, b in zip(ours, bases, strict=True)]
+    divergence = np.mean(
+        [
+            (entropy(m) - (entropy(a) + entropy(b)) / 2).mean(-1)
+            for m, a, b in zip(middle, ours, bases, strict=True)
+        ],
+        axis=0,
+    )
+    n_layers, n_heads = drift.shape[:2]
+    for i in range(n_layers):
+        for j in range(n_heads):
+            row = found[i, j]
+            assert row["cosine"] == pytest.approx(drift[i, j, j], abs=1e-5)
+            assert row["seed_cosine"] == pytest.approx(seeds[i, j, j], abs=1e-5)
+            assert row["jensen_shannon"] == pytest.approx(divergence[i, j], abs=1e-5)
+            rest = [drift[i, j, k] for k in range(n_heads) if k != j]
+            assert row["other_heads_cosine"] == pytest.approx(np.mean(rest), abs=1e-5)
+            assert row["low"] <= row["cosine"] <= row["high"]
+            assert row["n"] == 12
+        own = [drift[i, j, j] for j in range(n_heads)]
+        assert found[i, None]["cosine"] == pytest.approx(np.mean(own), abs=1e-5)
+
+
+def entropy(maps):
+    return -(maps * np.log(np.maximum(maps, 1e-300))).sum(-1)
+
+
+def test_a_model_beside_itself_has_not_drifted(case):
+    (model, *_), _ = case
+    for row in drifted(case, base=str(model)):
+        assert row["cosine"] == pytest.approx(1.0, abs=1e-6)
+        assert row["jensen_shannon"] == pytest.approx(0.0, abs=1e-6)
+        assert row["seed_cosine"] is None
+
+
+def test_a_fine_tuned_model_needs_its_base(case):
+    with pytest.raises(RequestError, match="pre-trained") as caught:
+        drifted(case)
+    assert "--base" in caught.value.hint
+
+
+def test_a_model_without_a_head_is_fine_tuned_and_compared_with_itself(tmp_path):
+    folder = checkpoint(tmp_path / "base")
+    data = rows(tmp_path / "data", n=40)._source.path
+    subject = subject_of(str(folder), Rows(path=data, labels=("no", "yes")))
+    settings = {"epochs": 4, "learning_rate": 1e-3}
+    done = study(
+        subject, [Wanted("attention-drift", settings)], tmp_path / "run",
+        workers=Workers(n_workers=0, progress=False),
+    )  # fmt: skip
+    part = done.parts[0]
+    assert not part.problems
+    assert {row["seed"] for row in part.rows} == {0, 1}
+    for row in part.rows:
+        assert 0 < row["cosine"] < 1 + 1e-6
+        assert row["seed_cosine"] is not None
+    assert min(row["cosine"] for row in part.rows) < 0.999  # a rate of 1e-3 moves something
+    by_seed = {
+        seed: [row["seed_cosine"] for row in part.rows if row["seed"] == seed] for seed in (0, 1)
+    }
+    assert by_seed[0] == pytest.approx(by_seed[1])  # a cosine is symmetric
+    assert "differ by the seed" in part.finding
+    heat_map, *_ = part.experiment.views(part.rows)
+    assert (len(heat_map.rows), len(heat_map.columns)) == (3, 4)
+
+
+def layer(number, cosine, spread=0.01, seed=None):
+    return {
+        "layer": number, "head": None, "cosine": cosine, "low": cosine - spread,
+        "high": cosine + spread, "n": 100, "seed": seed, "seed_cosine": None,
+        "other_heads_cosine": 0.6, "jensen_shannon": 0.1,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("cosines", "spread", "verdict"),
+    [
+        ((0.9, 0.8, 0.5, 0.4), 0.01, "holds"),
+        ((0.3, 0.8, 0.5, 0.4), 0.01, "doesn't hold"),
+        ((0.9, 0.52, 0.5, 0.4), 0.05, "can't tell"),
+        ((0.5, 0.4), 0.01, "can't tell"),
+    ],
+)
+def test_the_claim_is_judged_by_intervals(cosines, spread, verdict):
+    made = [layer(i, cosine, spread) for i, cosine in enumerate(cosines)]
+    assert measured(made)["layers"].startswith(verdict)
+    turned = [layer(i, cosine, spread, seed=1) for i, cosine in enumerate(reversed(cosines))]
+    if verdict in ("holds", "doesn't hold"):
+        assert "disagree" in measured([*made, *turned])["layers"] or cosines[0] < 0.5
+
+
+def test_shapes_that_differ_are_refused_in_one_line(case, tmp_path, capsys):
+    (model, *_), data = case
+    small = tmp_path / "small"
+    tiny_model("bert", "none", num_hidden_layers=2).save_pretrained(small)
+    tokenizer_for("bert").save_pretrained(small)
+    arguments = ["run", "attention-drift", "--model", model, "--data", data, "--labels", "no,yes"]
+    arguments += ["--pair-column", "pair", "--base", small, "--out", tmp_path / "run"]
+    assert run([str(a) for a in arguments] + ["--workers", "0"]) == 1
+    assert "n_layers" in capsys.readouterr().err
+
+
+@pytest.mark.real
+def test_minilm_beside_an_edited_copy_equals_eager_maps(tmp_path, shared_data):
+    from microtome import parse, save
+
+    source = shared_data("data/glue/MRPC")
+    save(parse("reinit(top=1, seed=0)")(load("minilm")), tmp_path / "edited")
+    subject = subject_of("minilm", Rows(task="mrpc", path=source, split="dev", limit=8))
+    from dataclasses import replace
+
+    subject = replace(subject, head="classification")  # its encoder is all that is looked at
+    (trial,) = EXPERIMENT.plan(subject, EXPERIMENT.settings({"base": str(tmp_path / "edited")}))
+    found = {(r["layer"], r["head"]): r["cosine"] for r in run_here(trial).rows}
+    tokenizer = load_tokenizer("minilm")
+    models = [load("minilm", head="none"), load(tmp_path / "edited", head="none")]
+    pairs = [(row.text, row.pair) for row in subject.dataset.rows()]
+    drift = np.mean(
+        [
+            cosines(*(eager_maps(m, tokenizer, *pair, max_length=128) for m in models))
+            for pair in pairs
+        ],
+        axis=0,
+    )
+    for i in range(6):
+        for j in range(12):
+            assert found[i, j] == pytest.approx(drift[i, j, j], abs=1e-5)
+    assert found[5, None] < 0.99 < found[4, None]
