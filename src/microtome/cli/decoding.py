@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,7 +13,9 @@ from microtome.errors import RequestError
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+    from microtome.observe import Readout
     from microtome.tasks import Dataset
 
 
@@ -26,9 +29,13 @@ def decode(
     seed: given.Seed = 0,
     text_column: given.TextColumn = None,
     pair_column: given.PairColumn = None,
-    readout: Annotated[str, typer.Option("--readout", help="auto, mlm or tied.")] = "auto",
+    readout: Annotated[str, typer.Option("--readout", help="auto, mlm, tied or fit.")] = "auto",
     graft: Annotated[
         str | None, typer.Option("--graft", help="A model whose MLM head is used instead.")
+    ] = None,
+    fit_text: Annotated[
+        Path | None,
+        typer.Option("--fit-text", help="--readout fit: a text file; else the task's train rows."),
     ] = None,
     special: Annotated[
         bool, typer.Option("--special", help="Count special tokens and [UNK] too.")
@@ -61,9 +68,33 @@ def decode(
     document = _decoded(
         source, dataset, text, readout=readout, graft=graft, special=special,
         max_length=max_length, device=device, allow_pickle=allow_pickle,
+        other_texts=_other_texts(readout, fit_text, graft, task, data),
     )  # fmt: skip
     document["model"] = model
     show(document, as_json=json, for_people=lambda console: _draw(console, document))
+
+
+def _other_texts(
+    readout: str, fit_text: Path | None, graft: str | None, task: str | None, data: Path | None
+) -> list[str]:
+    """Text to fit a head on, never the text that is measured."""
+    if readout != "fit":
+        if fit_text is not None:
+            raise RequestError("--fit-text given without --readout fit")
+        return []
+    from microtome.experiments.readout_choice import texts_of
+    from microtome.tasks import Request, open_data, open_training
+
+    if graft is not None:
+        raise RequestError("--graft given with --readout fit", "give one of them")
+    if fit_text is not None:
+        return texts_of(open_data(None, fit_text))
+    if task is None or (data is not None and data.is_file()):
+        raise RequestError(
+            "--readout fit needs text that isn't measured",
+            "name some: --fit-text FILE, or a --task with training rows",
+        )
+    return texts_of(open_training(Request(task, data))[0])
 
 
 def _decoded(
@@ -77,6 +108,7 @@ def _decoded(
     max_length: int | None,
     device: str,
     allow_pickle: bool,
+    other_texts: list[str],
 ) -> dict[str, Any]:
     from microtome.errors import ModelError
     from microtome.evaluation import encode_for
@@ -88,24 +120,44 @@ def _decoded(
     tokenizer = load_tokenizer(source)
     if tokenizer is None:
         raise ModelError(f"{source.name} has no tokenizer", "put tokenizer.json beside the weights")
-    head = None if graft is None else load(graft, head="mlm", device=device)
+    donor = None if graft is None else load(graft, head="mlm", device=device)
+    head = _head(model, tokenizer, readout, donor, other_texts)
     if dataset is not None:
         encoded = encode_for(model, tokenizer, dataset, max_length=max_length)
-        found, control = decoded(
-            model, tokenizer, encoded, readout=readout, graft=head, special=special
-        )
+        found, control = decoded(model, tokenizer, encoded, head, special=special)
         return decode_document(source.name, found, control, clusters=dataset.clusters)
     ids = tokenizer(text, truncation=True, max_length=max_length)["input_ids"]
-    found, control = decoded(
-        model, tokenizer, Texts.of([ids]), readout=readout, graft=head, special=special
-    )
+    found, control = decoded(model, tokenizer, Texts.of([ids]), head, special=special)
     return decode_document(
         source.name,
         found,
         control,
         vocabulary=vocabulary_of(tokenizer),
-        text=(ids, decoded_ids(model, ids, readout=readout, graft=head)),
+        text=(ids, decoded_ids(model, ids, readout=head)),
     )
+
+
+def _head(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    readout: str,
+    donor: PreTrainedModel | None,
+    other_texts: list[str],
+) -> Readout:
+    from microtome.families import adapt
+    from microtome.observe import fitted_head, readout_of
+
+    if readout != "fit":
+        return readout_of(adapt(model), readout, graft=donor)
+    from microtome.training.readout import fit_readout
+
+    log(f"fitting a readout on {len(other_texts):,} texts")
+    fitted = fit_readout(model, tokenizer, other_texts)
+    log(
+        f"it gives back {_percent(fitted.facts.heldout_accuracy)} % of the masked tokens of"
+        f" held-out text, the commonest token {_percent(fitted.facts.unigram)} %"
+    )
+    return fitted_head(adapt(model), fitted.transform, fitted.decoder)
 
 
 def _draw(console: Console, document: dict[str, Any]) -> None:
