@@ -34,8 +34,12 @@ def sentences():
 @pytest.fixture
 def case(tmp_path):
     """A tiny classifier, and a file whose labels are its own answers on most rows."""
+    return made(tmp_path, "bert")
+
+
+def made(tmp_path, family):
     folder = save_tiny(
-        tmp_path / "model", "bert", "classification", with_tokenizer=True,
+        tmp_path / "model", family, "classification", with_tokenizer=True,
         id2label={0: "no", 1: "yes"}, label2id={"no": 0, "yes": 1},
     )  # fmt: skip
     answers = predictions(load(folder))
@@ -80,6 +84,27 @@ def test_every_row_equals_the_edit_applied_to_the_model_by_hand(case, tmp_path):
     heads = [t for t, row in rows.items() if row["head"] is not None]
     assert len(heads) == 12
     assert len([t for t, row in rows.items() if row["head"] is None and t.endswith("*")]) == 3
+
+
+def test_shared_layers_are_unshared_first_in_the_baseline_too(tmp_path):
+    """ALBERT: a single head of one depth is disabled, not that head at every depth."""
+    case = folder, data, labels = made(tmp_path, "albert")
+    rows = {row["target"]: row for row in studied(case, tmp_path).parts[0].rows}
+    model = load(folder)
+    base = np.mean(np.array(predictions(model)) == labels)
+    assert rows["baseline"]["edit"] == "unshare()"
+    assert rows["baseline"]["value"] == pytest.approx(base)
+    for target in ("0.0", "1.2", "2.*"):
+        assert rows[target]["edit"] == f"unshare() | disable({target})"
+        edited = parse(rows[target]["edit"])(model)
+        score = np.mean(np.array(predictions(edited)) == labels)
+        assert rows[target]["value"] == pytest.approx(score)
+    arguments = ["run", "head-disabling", "--model", folder, "--data", data, "--out"]
+    arguments += [tmp_path / "run", "--workers", "0", "--save-best", tmp_path / "best"]
+    assert run([str(a) for a in arguments]) == 0
+    history = json.loads((tmp_path / "best" / "microtome.json").read_text())
+    assert history["edits"] == ["unshare()", f"disable({rows['baseline']['honest_target']})"]
+    assert history["certificate"]["passed"]
 
 
 def test_random_sets_equal_the_edit_applied_by_hand(case, tmp_path):

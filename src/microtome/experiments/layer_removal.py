@@ -72,13 +72,14 @@ def cuts_of(model: PreTrainedModel, strategy: str) -> Iterator[Cut]:
     from microtome.surgery import apply, certify_weights
 
     for name, text in edits_of(strategy, adapt(model).shape.n_layers).items():
+        edit = parse(text)
         try:
-            edited = apply(parse(text), model)
+            edited = apply(edit, model)
         except EditError as error:  # ModernBERT's layer 0 has to stay; so has an only layer
-            yield Cut(name, text, None, error.message)
+            yield Cut(name, edit.text, None, error.message)
             continue
-        certify_weights(parse(text), model, edited).require()
-        yield Cut(name, text, edited)
+        certify_weights(edit, model, edited).require()
+        yield Cut(name, edit.text, edited)
 
 
 def time(request: Mapping[str, Any], context: Context) -> Result:
