@@ -84,6 +84,9 @@ class Experiment:
 # The order of the papers' sections; the value is the module.
 MODULES = {
     "decoding": "decoding",
+    "reinitialization": "reinitialization",
+    "frozen-probing": "frozen_probing",
+    "weight-drift": "weight_drift",
     "attention-drift": "attention_drift",
     "initialization": "initialization",
     "head-disabling": "head_disabling",

@@ -1,0 +1,81 @@
+"""Curves of trained arms: the mean over seeds at every point, with the interval it can have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from microtome.experiments.experiment import points
+from microtome.views import Series
+
+if TYPE_CHECKING:
+    from microtome.statistics import SeedDifference
+
+Row = Mapping[str, Any]
+
+# Re-initialised and removed layers count alike, so that the two curves can lie over each other.
+TOP_AXIS = "top layers without their pre-training"
+
+
+def by_place(rows: Iterable[Row], column: str) -> dict[int, list[Row]]:
+    """The rows of every place of a curve, in order; a row of the same seed counts once."""
+    found: dict[int, dict[Any, Row]] = {}
+    for row in rows:
+        if row[column] is not None:
+            found.setdefault(row[column], {})[row["seed"]] = row
+    return {place: list(found[place].values()) for place in sorted(found)}
+
+
+def values(rows: Iterable[Row]) -> list[float]:
+    """One score per seed."""
+    return [row["value"] for row in rows]
+
+
+def mean_of(rows: Sequence[Row]) -> float:
+    """The mean score over seeds."""
+    return sum(values(rows)) / len(rows)
+
+
+def ends_of(rows: Sequence[Row]) -> tuple[float | None, float | None]:
+    """A t-interval over seeds from three on; of one run, the interval over its measured rows."""
+    from microtome.statistics import over_seeds
+
+    if len(rows) == 1:
+        return rows[0]["low"], rows[0]["high"]
+    found = over_seeds(values(rows)).interval
+    return (None, None) if found is None else (found.low, found.high)
+
+
+def curve_of(
+    rows: Iterable[Row], column: str, name: str, *, is_control: bool = False
+) -> Series | None:
+    """The curve of some rows over ``column``; None where there are none."""
+    found = by_place(rows, column)
+    if not found:
+        return None
+    ends = [ends_of(own) for own in found.values()]
+    return Series(
+        name,
+        tuple(map(float, found)),
+        tuple(mean_of(own) for own in found.values()),
+        tuple(low for low, _ in ends),
+        tuple(high for _, high in ends),
+        is_control=is_control,
+    )
+
+
+def difference(changed: Sequence[Row], base: Sequence[Row]) -> SeedDifference:
+    """Seeds against seeds."""
+    from microtome.statistics import compare_seeds
+
+    return compare_seeds(values(changed), values(base))
+
+
+def said(found: SeedDifference) -> str:
+    """A difference of trained arms in words; without enough seeds, why it decides nothing."""
+    if found.interval is None:
+        return f"{points(found.value)} points ({found.remark})"
+    return (
+        f"{points(found.value)} points ({points(found.interval.low)} to"
+        f" {points(found.interval.high)})"
+    )

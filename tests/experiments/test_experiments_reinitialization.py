@@ -1,0 +1,257 @@
+"""Partial re-initialisation as an experiment: arms against the edit by hand, curves, words."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from microtome.cli import run
+from microtome.experiments import Rows, find_experiment, subject_of
+from microtome.experiments.concavity import absolute_area, areas, signed_area
+from microtome.experiments.training_sizes import size_name
+from microtome.statistics import mean
+from microtome.study import Wanted, Workers, study
+from microtome.tasks import open_training
+from microtome.tasks.opening import Request
+from microtome.training import finetune, recipe_for
+from training_rows import checkpoint, rows
+
+NAME = "reinitialization"
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("MICROTOME_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def data(tmp_path):
+    rows(tmp_path, n=60)
+    return tmp_path / "single-60-0.jsonl"
+
+
+def studied(model, data, out, **settings):
+    subject = subject_of(str(model), Rows(path=data, labels=("no", "yes")))
+    wanted = {"epochs": 1, "seeds": [0]} | settings
+    workers = Workers(n_workers=0, progress=False)
+    done = study(subject, [Wanted(NAME, wanted)], out, workers=workers)
+    assert not done.parts[0].problems, done.parts[0].problems
+    return done
+
+
+def accuracies(part):
+    return [row for row in part.rows if row["metric"] == "accuracy"]
+
+
+def command(model, data, *options):
+    return ["run", NAME, "--model", str(model), "--data", str(data), "--labels", "no,yes",
+            "--workers", "0", *map(str, options)]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("family", "first"), [("bert", ""), ("albert", "unshare() | "), ("modernbert", "")]
+)
+def test_every_arm_equals_the_fine_tuning_of_the_edit_by_hand(family, first, tmp_path, data):
+    model = checkpoint(tmp_path / "model", family)
+    done = studied(model, data, tmp_path / "run", counts=[0, 2], seeds=[3], fractions=[24.0])
+    found = {row["reinitialized"]: row for row in accuracies(done.parts[0])}
+    assert found[2]["edit"] == f"{first}reinit(top=2, seed=3)"
+    assert found[0]["edit"] == first.removesuffix(" | ")
+    train, dev = open_training(Request(data=data, labels=("no", "yes")))
+    for row in found.values():
+        by_hand = finetune(
+            str(model), train, dev, edits=row["edit"] or None, seed=3, fraction=24,
+            recipe=recipe_for(train.task).but(epochs=1),
+        )  # fmt: skip
+        assert row["value"] == by_hand.scores["accuracy"].value
+        stored = next(
+            done.result.arrays(key)["logits"]
+            for key, record in done.result.records.items()
+            if record.rows[0]["reinitialized"] == row["reinitialized"]
+        )
+        np.testing.assert_array_equal(stored, by_hand.logits)
+        assert (row["fraction"], row["n_train"], row["seed"]) == (24, 24, 3)
+        assert row["low"] <= row["value"] <= row["high"]
+        assert row["n"] == len(dev)
+
+
+def test_the_edits_seed_follows_the_arms_and_a_wider_request_goes_on(tmp_path, data):
+    model = checkpoint(tmp_path / "model")
+    first = studied(model, data, tmp_path / "run", seeds=[0], counts=[1])
+    assert first.result.n_run == 1
+    wider = studied(model, data, tmp_path / "run", seeds=[0, 1], counts=[1, 2, 3], side="top")
+    edits = {row["edit"] for row in wider.parts[0].rows if row["edit"]}
+    assert edits == {f"reinit(top={k}, seed={s})" for k in (1, 2, 3) for s in (0, 1)}
+    assert wider.result.n_run == 2 * 3 + 2 - 1  # arms and shapes, without the arm that was there
+    again = studied(model, data, tmp_path / "run", seeds=[0, 1], counts=[1, 2, 3])
+    assert again.result.n_run == 0
+    assert again.parts[0].finding == wider.parts[0].finding
+
+
+def test_single_layers_bottoms_and_all_parts(tmp_path, data):
+    model = checkpoint(tmp_path / "model")
+    each = studied(model, data, tmp_path / "each", side="each", parts="all").parts[0]
+    assert [(r["layer"], r["reinitialized"], r["edit"]) for r in accuracies(each)] == [
+        (None, 0, ""), *((i, 1, f"reinit({i}, seed=0, parts=all)") for i in range(3)),
+    ]  # fmt: skip
+    assert "re-initialising layer" in each.finding
+    bottom = studied(model, data, tmp_path / "bottom", side="bottom", counts=[0, 1]).parts[0]
+    assert [row["edit"] for row in accuracies(bottom)] == ["", "reinit(bottom=1, seed=0)"]
+    for part in (each, bottom):
+        assert part.experiment.views(part.rows)
+
+
+def test_the_shape_of_a_curve_is_the_area_of_its_own_scores(tmp_path, data):
+    model = checkpoint(tmp_path / "model")
+    part = studied(model, data, tmp_path / "run", learning_rate=3e-3, epochs=3).parts[0]
+    scores = {row["reinitialized"]: row["value"] for row in accuracies(part)}
+    assert sorted(scores) == [0, 1, 2, 3]
+    bent = next(row for row in part.rows if row["metric"] == "concavity")
+    y = [scores[k] for k in range(4)]
+    above = [y[k] - (y[0] + (y[3] - y[0]) * k / 3) for k in range(4)]
+    assert bent["signed"] == pytest.approx((above[1] + above[2]) / 3)  # trapezia, both ends 0
+    assert bent["signed_low"] <= bent["signed"] <= bent["signed_high"]
+    assert bent["low"] <= bent["value"] <= bent["high"]
+    assert bent["value"] >= abs(bent["signed"]) - 1e-12
+
+
+def test_areas_of_known_figures():
+    # A triangle of height 1 over a chord of length 1 has area ½; upside down it counts negative.
+    assert signed_area([0, 1, 2], [0, 1, 0]) == pytest.approx(0.5)
+    assert signed_area([0, 1, 2], [0, -1, 0]) == pytest.approx(-0.5)
+    assert absolute_area([0, 1, 2], [0, -1, 0]) == pytest.approx(0.5)
+    # Crossing in the middle: four triangles of base ¼ and height 1.
+    crossing = [0, 1, 2, 3, 4], [0, 1, 0, -1, 0]
+    assert signed_area(*crossing) == pytest.approx(0)
+    assert absolute_area(*crossing) == pytest.approx(0.5)
+    # Crossing inside a segment: triangles of base ½ on both sides of x = 1.5.
+    assert absolute_area([0, 1, 2, 3], [0, 1, -1, 0]) == pytest.approx(0.5)
+    # Places need not be evenly spaced.
+    assert signed_area([0, 3, 4], [0, 3, 0]) == pytest.approx(1.5)
+
+
+@given(
+    st.lists(st.floats(-1, 1), min_size=3, max_size=8),
+    st.floats(-2, 2),
+    st.floats(-2, 2),
+)
+def test_a_straight_line_added_changes_no_area(y, height, slope):
+    x = np.arange(len(y))
+    tilted = np.array(y) + height + slope * x
+    assert signed_area(x, tilted) == pytest.approx(signed_area(x, y), abs=1e-9)
+    assert absolute_area(x, tilted) == pytest.approx(absolute_area(x, y), abs=1e-9)
+    fine = np.linspace(0, len(y) - 1, 20_001)
+    drawn = np.interp(fine, x, y) - np.interp(fine, [0, len(y) - 1], [y[0], y[-1]])
+    assert absolute_area(x, y) == pytest.approx(np.abs(drawn).mean(), abs=1e-3)
+
+
+def test_the_area_is_paired_over_rows_and_covers():
+    """Simulated rows whose true curve is known: the interval holds its area 9 times in 10 at least."""
+    rng = np.random.default_rng(0)
+    chance = np.array([0.9, 0.88, 0.8, 0.6])
+    truth = float(signed_area(range(4), chance))
+    held = 0
+    for _ in range(100):
+        luck = rng.random(300)  # a row that is hard is hard at every count
+        answers = [mean((luck < p).astype(float)) for p in chance]
+        _, signed = areas(range(4), answers)
+        held += truth in signed
+    assert held >= 90
+
+
+def made(values, *, task="sst2", fraction=1.0, n_train=1000, n_layers=12):
+    """Rows of a curve per seed: ``values[seed][count]``."""
+    common = {"side": "top", "layer": None, "layers": n_layers, "task": task, "model": "m",
+              "parts": "weights", "primary": "accuracy", "fraction": fraction, "n_train": n_train,
+              "metric": "accuracy", "edit": "", "n": 500}  # fmt: skip
+    return [
+        {**common, "seed": seed, "reinitialized": k, "value": v, "low": v - 0.02, "high": v + 0.02}
+        for seed, curve in enumerate(values)
+        for k, v in curve.items()
+    ]
+
+
+def curves(fall, noise=(0.0, 0.001, -0.001)):
+    return [{k: 0.9 - fall(k) + one for k in range(13)} for one in noise]
+
+
+def answer(rows, key):
+    return find_experiment(NAME).measured(rows)[key]
+
+
+def test_claims_are_judged_from_rows():
+    flat = made(curves(lambda k: 0.0 if k < 9 else 0.1 * (k - 8)))
+    assert answer(flat, "last layers").startswith("holds: the top 2 cost +0.0 points")
+    steep = made(curves(lambda k: 0.03 * k))
+    assert answer(steep, "last layers").startswith("doesn't hold: the top 2 cost −6.0 points")
+    once = made(curves(lambda k: 0.03 * k, noise=(0.0,)))
+    assert answer(once, "last layers").startswith("can't tell")
+    assert "can't separate the edit from the seed" in answer(once, "last layers")
+    five = made(curves(lambda k: 0.05 * min(max(k - 4, 0), 4) / 4))
+    assert answer(five, "middle layers").startswith("holds: ")
+    assert answer(flat, "middle layers").startswith("can't tell")
+    sharp = made(curves(lambda k: 0.2 * (k > 8)), task="qnli")
+    assert answer(sharp, "qnli").startswith("holds: all rows: most when layer 3 goes (−20.0")
+    assert answer(made(curves(lambda k: 0.2 * (k > 3)), task="qnli"), "qnli").startswith("doesn't")
+    assert answer(made(curves(lambda k: 0.2 * (k > 8))), "qnli").startswith("on sst2: ")
+
+
+def test_little_data_with_pretraining_against_much_without():
+    small = made(curves(lambda k: 0.02 * k), fraction=0.01, n_train=10)
+    large = made([{0: 0.95 + d, 12: 0.7 + d} for d in (0.0, 0.01, -0.01)])
+    assert answer(large + small, "little data").startswith("holds: pre-trained on 1 % of the rows")
+    better = made([{0: 0.95 + d, 12: 0.93 + d} for d in (0.0, 0.01, -0.01)])
+    assert answer(better + small, "little data").startswith("doesn't hold")
+
+
+def test_the_words_follow_the_rows():
+    experiment = find_experiment(NAME)
+    words = experiment.finding(made(curves(lambda k: 0.03 * k)))
+    assert "90.0 % with no layers re-initialised and 54.0 % with 12 of 12: −36.0 points" in words
+    assert "The 2 top layers cost −6.0 points" in words
+    assert experiment.summary(made(curves(lambda k: 0.03 * k)))["1"]["last"] == pytest.approx(0.54)
+
+
+def test_sizes_are_said_as_people_say_them():
+    assert [size_name(f) for f in (1.0, 0.1, 0.006, 640.0)] == [
+        "all rows", "10 % of the rows", "0.6 % of the rows", "640 rows",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--counts", "0-4"], ["4 asked for", "3 layers"]),
+        (["--counts", "two"], ["two", "0-12"]),
+        (["--side", "left"], ["left", "top or bottom or each"]),
+        (["--side", "each", "--counts", "1"], ["--side each"]),
+        (["--parts", "bias"], ["bias", "weights or all"]),
+        (["--fractions", "0"], ["0", "1,0.1,640"]),
+        (["--fractions", "5000"], ["5,000 rows", "48"]),
+        (["--fractions", "0.001"], ["1 of 48 rows"]),
+    ],
+)
+def test_wrong_requests_are_one_line(options, words, tmp_path, data, capsys):
+    model = checkpoint(tmp_path / "model")
+    assert run(command(model, data, *options, "--out", tmp_path / "run")) == 2
+    lines = [line for line in capsys.readouterr().err.splitlines() if "→" not in line]
+    assert len(lines) == 1
+    assert all(word in lines[0] for word in words), lines[0]
+
+
+def test_the_command_gives_rows_and_a_report(tmp_path, data, capsys):
+    model = checkpoint(tmp_path / "model")
+    options = ["--counts", "0-3", "--seeds", "0", "--epochs", "1", "--fractions", "1,0.5"]
+    given = command(model, data, *options, "--out", tmp_path / "run", "--json")
+    assert run(given) == 0
+    document = json.loads(capsys.readouterr().out)
+    columns = {"reinitialized", "fraction", "seed", "metric", "value", "low", "high", "n"}
+    assert all(columns <= set(row) for row in document["rows"])
+    assert {row["fraction"] for row in document["rows"]} == {1.0, 0.5}
+    assert "not over seeds" in document["finding"]
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert "can&#39;t separate the edit from the seed" in page or "can't separate" in page
