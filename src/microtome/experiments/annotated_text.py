@@ -259,16 +259,18 @@ def _found(
                 yield FoundWord(word, number, index, placed.side, pieces)
 
 
-def encode_for_model(
-    passages: Sequence[Passage],
+def opened_texts(
+    request: Mapping[str, Any],
+    context: Context,
     model: Any,  # noqa: ANN401  # a PreTrainedModel
     tokenizer: Any,  # noqa: ANN401
-    *,
-    longest: int | None = None,
 ) -> AnnotatedTexts:
-    """Passages as one model takes them, never longer than its position table."""
+    """A trial's passages as its model takes them: of the task's length, or the model's longest."""
     from microtome.families import adapt
 
     family = adapt(model)
-    most = int(min(family.n_positions, tokenizer.model_max_length, longest or 10**9))
+    most = int(min(family.n_positions, tokenizer.model_max_length))
+    if request["text"] != TREEBANK:
+        most = min(most, opened_rows(request, context).task.recipe.max_length)
+    passages = opened_passages(request, context)
     return encode_passages(passages, tokenizer, max_length=most, segments=family.uses_segments)

@@ -89,6 +89,7 @@ MODULES = {
     "weight-drift": "weight_drift",
     "attention-drift": "attention_drift",
     "initialization": "initialization",
+    "linguistic-features": "linguistic_features",
     "head-disabling": "head_disabling",
     "layer-removal": "layer_removal",
 }
