@@ -120,12 +120,12 @@ def _depths(depths: Sequence[Mapping[str, Any]]) -> str:
 def _stages(stages: Sequence[Mapping[str, Any]]) -> str:
     rows = [
         f"| {s['layers']} | {s['n_rows']} × {s['length']} | {s['masked']:.0%} "
-        f"| {s['candidates'] or 'all'} | {s['steps']:,} "
+        f"| {s['candidates'] or 'all'} | {s['rate']:g} | {s['steps']:,} "
         f"| {s['steps'] * s['n_rows'] * s['length']:,} |"
         for s in stages
     ]
-    names = "| layers | rows × length | masked | candidates | steps | tokens |"
-    return "\n".join([names, "|---|---|---|---|---|---|", *rows])
+    names = "| layers | rows × length | masked | candidates | rate | steps | tokens |"
+    return "\n".join([names, "|---|---|---|---|---|---|---|", *rows])
 
 
 def _file(file: Mapping[str, Any]) -> str:

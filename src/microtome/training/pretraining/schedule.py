@@ -25,6 +25,7 @@ class Stage:
     steps: int = 0
     extra: float = 0.0  # the share of rows from the extra text
     candidates: int = 0  # tokens compared with the true one; 0: the whole vocabulary
+    rate: float = 1.0  # of the peak learning rates
 
     @property
     def tokens(self) -> int:
@@ -67,7 +68,7 @@ class Plan:
         if number and self.stages[number].layers != self.stages[number - 1].layers:
             rising = min(1.0, (within + 1) / max(1, self.rewarm))
         falling = min(1.0, (self.n_steps - step) / max(1, self.decay))
-        return rising * falling
+        return rising * falling * self.stages[number].rate
 
     def as_json(self) -> dict[str, Any]:
         """For `plan.json` and the card."""
@@ -110,13 +111,19 @@ def outline(
     depths = depths_to(n_layers, grow=grow)
     early = [0.9] if len(depths) == 1 else [0.5, *[0.4 / (len(depths) - 1)] * (len(depths) - 1)]
     stages = [
-        (Stage(depth, length, n_rows, masked=0.3, candidates=candidates), share)
+        (Stage(depth, length, n_rows, masked=0.3, candidates=candidates, rate=rate(depth)), share)
         if depth < n_layers
-        else (Stage(depth, length, n_rows, masked=0.2, extra=extra), share)
+        else (Stage(depth, length, n_rows, masked=0.2, extra=extra, rate=rate(depth)), share)
         for depth, share in zip(depths, early, strict=True)
     ]
     n_long = max(1, n_rows * length // long)
-    return [*stages, (Stage(n_layers, long, n_long, masked=0.15, extra=extra), 0.1)]
+    last = Stage(n_layers, long, n_long, masked=0.15, extra=extra, rate=rate(n_layers))
+    return [*stages, (last, 0.1)]
+
+
+def rate(n_layers: int) -> float:
+    """The share of the peak rates that a depth stands: a stack of 12 fell back to guessing at 1."""
+    return min(1.0, 3 / n_layers)
 
 
 def make_plan(
