@@ -84,6 +84,7 @@ class Experiment:
 # The order of the papers' sections; the value is the module.
 MODULES = {
     "decoding": "decoding",
+    "duplication": "duplication",
     "reinitialization": "reinitialization",
     "frozen-probing": "frozen_probing",
     "weight-drift": "weight_drift",
