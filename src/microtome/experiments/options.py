@@ -44,9 +44,8 @@ class Option:
 
 
 def _fraction(text: str) -> float:
-    value = float(text)
-    whole = value >= 1 and value == int(value)
-    if not math.isfinite(value) or value <= 0 or not (value < 1 or whole):
+    value = _number(text)
+    if value <= 0 or not (value < 1 or value.is_integer()):
         raise ValueError(text)
     return value
 
