@@ -1,0 +1,304 @@
+"""Attention to features: rows against eager maps, a head made by hand, expressions, requests."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import combinations
+
+import numpy as np
+import pytest
+import torch
+
+from eager_maps import eager_maps
+from handmade import HEAD, LAYER, attends_to_words
+from microtome import load, load_tokenizer
+from microtome.cli import run
+from microtome.errors import RequestError
+from microtome.evaluation import encode_for
+from microtome.experiments import Rows, find_experiment, subject_of
+from microtome.experiments.annotated_text import cut_into_words, encode_passages, gold_passages
+from microtome.experiments.feature_expressions import FEATURES, parse_feature
+from microtome.experiments.linguistic_features import measured
+from microtome.experiments.received_attention import chance_weights
+from microtome.runs import run_here
+from microtome.tasks import open_data
+from microtome.tasks.treebanks import Word, read_conllu
+from tiny import tiny_model, tiny_tokenizer
+
+EXPERIMENT = find_experiment("linguistic-features")
+TREEBANK = """\
+# text = the dogs eats birds not .
+1	the	the	DET	_	_	2	det	_	_
+2	dogs	dog	NOUN	_	_	3	nsubj	_	_
+3	eats	eat	VERB	_	_	0	root	_	_
+4	birds	bird	NOUN	_	_	3	obj	_	_
+5	not	not	PART	_	_	3	advmod	_	_
+6	.	.	PUNCT	_	_	3	punct	_	_
+
+# text = she sleeps
+1	she	she	PRON	_	_	2	nsubj	_	_
+2	sleeps	sleep	VERB	_	_	0	root	_	_
+
+# text = cars was quick , very slow houses
+1	cars	car	NOUN	_	_	3	nsubj	_	_
+2	was	be	AUX	_	_	3	cop	_	_
+3	quick	quick	ADJ	_	_	0	root	_	_
+4	,	,	PUNCT	_	_	3	punct	_	_
+5	very	very	ADV	_	_	6	advmod	_	_
+6	slow	slow	ADJ	_	_	7	amod	_	_
+7	houses	house	NOUN	_	_	3	obj	_	_
+
+"""
+# Which words of each sentence have the feature, by hand (from 0).
+BY_HAND = {
+    "nouns": [[1, 3], [], [0, 6]],
+    "verbs": [[2], [1], [1]],
+    "pronouns": [[], [0], []],
+    "subjects": [[1], [0], [0]],
+    "objects": [[3], [], [6]],
+    "negations": [[4], [], []],
+    "modifiers": [[], [], [5]],
+}
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MICROTOME_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def treebank(tmp_path):
+    path = tmp_path / "small.conllu"
+    path.write_text(TREEBANK)
+    return path
+
+
+def saved(folder, seed=0, head="none"):
+    tiny_model("bert", head, seed=seed).save_pretrained(folder)
+    tiny_tokenizer().save_pretrained(folder)
+    return folder
+
+
+def found(model, rows=None, **settings):
+    subject = subject_of(str(model), rows or Rows(), needs_rows=False)
+    trial = EXPERIMENT.plan(subject, EXPERIMENT.settings(settings))[-1]
+    return run_here(trial).rows
+
+
+def expected_most(values, k):
+    """The mean over all ways to draw k of the values of the largest drawn."""
+    return np.mean([max(some) for some in combinations(values, k)])
+
+
+def by_hand(model, mode):
+    """(feature → (layers, heads)) of attention, attention × length, control; by plain loops."""
+    tokenizer = tiny_tokenizer()
+    texts = [[line.split("\t")[1] for line in s.splitlines()[1:]] for s in
+             TREEBANK.strip().split("\n\n")]  # fmt: skip
+    gathered: dict = {}
+    for number, words in enumerate(texts):
+        maps = eager_maps(model, tokenizer, " ".join(words))
+        owners = tokenizer(words, is_split_into_words=True).word_ids()
+        units = [[p] for p in range(len(owners))]
+        if mode == "word":
+            units = [[0], *([p for p, o in enumerate(owners) if o == w] for w in range(len(words)))]
+            units.append([len(owners) - 1])
+        received = np.stack(
+            [
+                np.mean([maps[:, :, q][..., key].sum(-1).mean(-1) for q in units], axis=0)
+                for key in units
+            ]
+        )  # (units, layers, heads)
+        ordinary = [u for u, pieces in enumerate(units) if owners[pieces[0]] is not None]
+        sets = {name: [u for u in ordinary if owners[units[u][0]] in marked[number]]
+                for name, marked in BY_HAND.items()}  # fmt: skip
+        sets |= {"[CLS]": [0], "[SEP]": [len(units) - 1]}
+        for name, chosen in sets.items():
+            if chosen:
+                chance = np.apply_along_axis(expected_most, 0, received[ordinary], len(chosen))
+                most = received[chosen].max(0)
+                gathered.setdefault(name, []).append((most, most * len(units), chance))
+    return {name: np.mean(triples, axis=0) for name, triples in gathered.items()}
+
+
+@pytest.mark.parametrize("mode", ["paper", "word"])
+def test_every_map_equals_one_computed_from_eager_attention(tmp_path, treebank, mode):
+    folder = saved(tmp_path / "model")
+    modifiers = ["modifiers=upos=ADJ & deprel=amod"]
+    rows = found(folder, treebank=str(treebank), mode=mode, features=modifiers)
+    wanted = by_hand(load(folder), mode)
+    assert {row["feature"] for row in rows} == set(wanted)
+    assert len(rows) == len(wanted) * 3 * 4
+    for row in rows:
+        place = row["layer"], row["head"]
+        most, scaled, chance = (one[place] for one in wanted[row["feature"]])
+        assert row["attention"] == pytest.approx(most, abs=1e-5)
+        assert row["times_length"] == pytest.approx(scaled, abs=1e-4)
+        assert row["control"] == pytest.approx(chance, abs=1e-5)
+        assert row["excess"] == pytest.approx(most - chance, abs=1e-5)
+        assert row["checkpoint"] == "pretrained"
+
+
+def test_difference_maps_are_differences(tmp_path, treebank):
+    base, tuned = saved(tmp_path / "base", 1), saved(tmp_path / "tuned", 2, "classification")
+    rows = found(tuned, treebank=str(treebank), base=str(base))
+    by_place = {(r["checkpoint"], r["feature"], r["layer"], r["head"]): r for r in rows}
+    assert {row["checkpoint"] for row in rows} == {"finetuned", "pretrained"}
+    for (checkpoint, *place), row in by_place.items():
+        if checkpoint == "finetuned":
+            before = by_place["pretrained", *place]
+            assert row["change"] == pytest.approx(row["attention"] - before["attention"], abs=1e-6)
+            assert before["change"] is None
+    same = found(tuned, treebank=str(treebank), base=str(tuned))
+    assert all(row["change"] == 0 for row in same if row["checkpoint"] == "finetuned")
+    assert "doesn't hold" in measured(same)["features"]
+
+
+def subject_words(dataset):
+    """Words that are subjects more often than not in the gold annotation."""
+    counts: dict = {}
+    for passage in gold_passages(dataset):
+        for placed in passage.sentences:
+            for word in placed.sentence.words:
+                is_subject = word.relation.startswith("nsubj")
+                counts.setdefault(word.form.lower(), Counter())[is_subject] += 1
+    return {form for form, seen in counts.items() if seen[True] > seen[False]}
+
+
+def test_a_head_made_to_attend_to_subjects_is_found_on_the_gold_text(tmp_path):
+    dataset = open_data("micro-sentiment", split="dev").limit(40)
+    texts = [row.text for row in dataset.rows()]
+    folder = attends_to_words(tmp_path / "model", texts, subject_words(dataset))
+    rows = found(folder, Rows(task="micro-sentiment", split="dev", limit=40))
+    (best,) = [EXPERIMENT.summary(rows)["subjects"]]
+    assert best["head"] == f"{LAYER}.{HEAD}"
+    row = next(
+        r for r in rows if (r["feature"], r["layer"], r["head"]) == ("subjects", LAYER, HEAD)
+    )
+    assert row["p_maxt"] <= 0.05
+    assert row["excess_low"] > 0.1
+    assert f"subjects in {best['n_heads']} head" in EXPERIMENT.finding(rows)
+
+
+def test_gold_text_is_encoded_as_the_task_is(tmp_path):
+    for task in ("micro-entailment", "micro-sentiment"):
+        dataset = open_data(task, split="dev").limit(20)
+        model, tokenizer = tiny_model("bert", "none"), tiny_tokenizer()
+        ours = encode_passages(
+            list(gold_passages(dataset)), tokenizer, max_length=60, segments=True
+        )
+        theirs = encode_for(model, tokenizer, dataset)
+        np.testing.assert_array_equal(ours.ids, theirs.ids)
+        np.testing.assert_array_equal(ours.segments, theirs.segments)
+        np.testing.assert_array_equal(ours.special, theirs.special)
+        for passage, words in zip(ours.passages, ours.words, strict=True):
+            for word in words:  # characters were shifted to where the sentence stands
+                side = passage.text if word.side == 0 else passage.pair
+                start = passage.sentences[word.sentence].start
+                written = side[start + word.word.start : start + word.word.stop]
+                assert written == word.word.form
+
+
+@pytest.mark.parametrize(("m", "k"), [(5, 1), (5, 2), (6, 6), (7, 3), (1, 1)])
+def test_the_expected_maximum_is_exact(m, k):
+    values = np.sort(np.random.default_rng(m * k).random(m))[::-1].copy()
+    weights = chance_weights(torch.tensor([k]), torch.tensor([m]), m + 2)[0, :m].numpy()
+    assert weights.sum() == pytest.approx(1.0)
+    assert values @ weights == pytest.approx(expected_most(values, k))
+
+
+def test_expressions_say_what_they_mean():
+    def word(**fields):
+        return Word("Dogs", **fields)
+
+    agents = parse_feature("agents=upos=NOUN|PROPN & deprel=nsubj*")
+    assert agents.holds(word(upos="PROPN", relation="nsubj:pass"))
+    assert not agents.holds(word(upos="NOUN", relation="obj"))
+    assert not agents.holds(word(upos="VERB", relation="nsubj"))
+    assert parse_feature("x=form=DOGS").holds(word())
+    assert not parse_feature("x=upos!=NOUN|VERB").holds(word(upos="VERB"))
+    assert parse_feature("x=upos!=NOUN|VERB").holds(word(upos="ADJ"))
+    subjects = next(feature for feature in FEATURES if feature.name == "subjects")
+    assert subjects.holds(word(relation="nsubj:pass"))
+    assert not subjects.holds(word(relation="csubj"))
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("upos", "name=EXPRESSION"), ("x=pos=NOUN", "FIELD=VALUE"), ("x=upos=", "empty value"),
+        ("nouns=upos=NOUN", "there already"), ("x=upos=A & ", "FIELD=VALUE"), ("=upos=A", "name="),
+    ],
+)  # fmt: skip
+def test_wrong_expressions_are_refused(text, word):
+    with pytest.raises(RequestError, match=word):
+        parse_feature(text)
+
+
+def test_wrong_requests_are_one_line(tmp_path, treebank, capsys):
+    folder = saved(tmp_path / "model")
+    broken = tmp_path / "broken.conllu"
+    broken.write_text("1\tonly\n")
+    data = tmp_path / "rows.csv"
+    data.write_text("text,label\nthe cat,no\nthe dog,yes\na bird,no\nno bird,yes\n" * 5)
+    for options, word in (
+        ([], "--treebank"),
+        (["--treebank", treebank, "--mode", "letters"], "paper or word"),
+        (["--treebank", broken], "line 1"),
+        (["--treebank", tmp_path / "gone"], "gone"),
+        (["--treebank", treebank, "--tagger", "x"], "one of them"),
+        (["--treebank", treebank, "--features", "x=pos=A"], "FIELD=VALUE"),
+        (["--treebank", treebank, "--finetune"], "--task"),
+        (["--data", data], "no annotation"),
+    ):
+        arguments = ["run", "linguistic-features", "--model", folder, *options]
+        assert run([str(a) for a in arguments]) == 2
+        said = capsys.readouterr().err.splitlines()
+        (line,) = [one for one in said if one.startswith("microtome:")]
+        assert word in line
+        assert said[-1] == line
+
+
+def test_the_command_runs_and_reports(tmp_path, treebank, capsys):
+    folder = saved(tmp_path / "model")
+    arguments = ["run", "linguistic-features", "--model", folder, "--treebank", treebank]
+    arguments += ["--out", tmp_path / "run", "--workers", "0"]
+    assert run([str(a) for a in arguments]) == 0
+    assert "nouns in" in capsys.readouterr().out
+    assert (tmp_path / "run" / "report.html").exists()
+
+
+def test_words_without_a_tagger():
+    sentence = cut_into_words("Don't stop, now.")
+    assert [w.form for w in sentence.words] == ["Don", "'", "t", "stop", ",", "now", "."]
+    assert [w.upos for w in sentence.words] == ["_", "PUNCT", "_", "_", "PUNCT", "_", "PUNCT"]
+    assert all(sentence.text[w.start : w.stop] == w.form for w in sentence.words)
+
+
+@pytest.mark.real
+def test_minilm_on_a_real_treebank_equals_eager_attention(tmp_path, shared_data):
+    path = shared_data("data/ud_ewt/en_ewt-ud-dev.conllu")
+    rows = found("minilm", Rows(limit=12), treebank=str(path))
+    by_place = {(r["feature"], r["layer"], r["head"]): r["attention"] for r in rows}
+    from microtome.experiments.annotated_text import treebank_passages
+
+    model, tokenizer = load("minilm"), load_tokenizer("minilm")
+    known = {sentence.text: sentence for sentence in read_conllu(path)}
+    maxima = []
+    for passage in treebank_passages(path, limit=12):
+        sentence = known[passage.text]
+        spans = [(w.start, w.stop) for w in sentence.words if w.upos in ("NOUN", "PROPN")]
+        offsets = tokenizer(passage.text, return_offsets_mapping=True)["offset_mapping"]
+        places = [
+            p
+            for p, (a, b) in enumerate(offsets)
+            if any(a < stop and b > start for start, stop in spans)
+        ]
+        if places:
+            maps = eager_maps(model, tokenizer, passage.text)
+            maxima.append(maps.mean(2)[:, :, places].max(-1))
+    wanted = np.mean(maxima, axis=0)
+    for (feature, layer, head), attention in by_place.items():
+        if feature == "nouns":
+            assert attention == pytest.approx(wanted[layer, head], abs=1e-5)
