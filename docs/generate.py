@@ -87,8 +87,23 @@ def _tried(kind: str, text: str) -> str:
 
 
 def commands() -> str:
-    """The help of every command, as it is printed."""
-    return "\n".join(f"## {name}\n\n```\n{_help(name)}\n```\n" for name in _known_commands())
+    """The help of every command, as it is printed; that of ``run`` with every experiment's."""
+    return "\n".join(
+        f"## {name}\n\n```\n{_help(name)}\n```\n{experiments() if name == 'run' else ''}"
+        for name in _known_commands()
+    )
+
+
+def experiments() -> str:
+    """What ``run EXPERIMENT --help`` adds, for each experiment."""
+    from microtome.cli.experiment_options import own_help
+    from microtome.experiments import all_experiments
+
+    texts = "\n\n".join(own_help(one.name) for one in all_experiments())
+    return (
+        "\n### Options of one experiment\n\n`microtome run EXPERIMENT --help` also prints these."
+        f"\n\n```\n{texts}\n```\n"
+    )
 
 
 def _known_commands() -> list[str]:

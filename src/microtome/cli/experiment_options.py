@@ -46,8 +46,11 @@ def read_options(experiment: Experiment, arguments: Sequence[str]) -> dict[str, 
 def help_of(context: typer.Context, name: str | None) -> str:
     """The help of ``run``, with the question and the options of the experiment named."""
     text = context.get_help()
-    if name is None:
-        return text
+    return text if name is None else f"{text}\n\n{own_help(name)}"
+
+
+def own_help(name: str) -> str:
+    """The question of an experiment, and the options that it alone has."""
     from microtome.experiments import find_experiment
 
     found = find_experiment(name)
@@ -55,7 +58,7 @@ def help_of(context: typer.Context, name: str | None) -> str:
     width = max((len(flag) for flag, _ in flags), default=0)
     lines = [f"  {flag:<{width}}  {option.help}{_default(option)}" for flag, option in flags]
     head = f"{found.name}: {found.question} ({found.section})"
-    return "\n".join([text, "", head, *(lines or ["  no options of its own"])])
+    return "\n".join([head, *(lines or ["  no options of its own"])])
 
 
 def _usage(option: Option) -> str:
@@ -63,7 +66,7 @@ def _usage(option: Option) -> str:
 
 
 def _default(option: Option) -> str:
-    if option.default is None or option.kind == "flag":
+    if option.default in (None, "", []) or option.kind == "flag":
         return ""
     values = option.default if isinstance(option.default, list) else [option.default]
     shown = (f"{value:g}" if isinstance(value, float) else str(value) for value in values)

@@ -136,9 +136,11 @@ def listed(facts: object, depth: int = 0) -> list[tuple[int, str, str]]:
 
 
 def _fact(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     if isinstance(value, (list, tuple)):
-        return plain(", ".join(map(str, value)))
-    return "–" if value is None or value == {} else plain(value)
+        value = ", ".join(map(str, value))
+    return "–" if value in (None, "", {}) else plain(value)
 
 
 @cache
