@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -145,6 +146,18 @@ def opened_passages(request: Mapping[str, Any], context: Context) -> list[Passag
 
         return list(tagged_passages(dataset, load_tagger(request["tagger"])))
     return list(tagged_passages(dataset, cut_into_words))
+
+
+def sample_passages(subject: Subject, text: Mapping[str, Any], path: Path | None) -> list[Passage]:
+    """Enough passages to tell, when trials are planned, what the annotation holds."""
+    if path is not None:
+        return treebank_passages(path)
+    if text["text"] == "gold":
+        return list(gold_passages(subject.dataset))
+    from microtome.tasks.taggers import load_tagger
+
+    tagger = load_tagger(text["tagger"]) if text["text"] == "tagger" else cut_into_words
+    return list(islice(tagged_passages(subject.dataset, tagger), 1))
 
 
 def treebank_passages(path: Path, *, limit: int | None = None, seed: int = 0) -> list[Passage]:

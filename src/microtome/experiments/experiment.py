@@ -91,6 +91,7 @@ MODULES = {
     "attention-drift": "attention_drift",
     "initialization": "initialization",
     "linguistic-features": "linguistic_features",
+    "token-links": "token_links",
     "head-disabling": "head_disabling",
     "layer-removal": "layer_removal",
 }
