@@ -17,14 +17,15 @@ KEPT = ("fraction", "n_train", "seed", "metric", "primary", "value", "low", "hig
 def beside_trial(subject: Subject, experiment: str, folder: Path) -> Trial:
     """The trial that gives the rows of a run again: they are part of its request."""
     request = {"beside": rows_beside(folder, subject)}
-    return subject.trial("beside:measure", experiment, request, label=f"rows of {folder.name}")
+    label = f"rows of {folder.name}"
+    return subject.trial("beside:measure", experiment, request, label=label, trains=True)
 
 
 def rows_beside(folder: Path, subject: Subject) -> list[dict[str, Any]]:
     """The primary scores of a re-initialisation from the top, of the same model and rows."""
     from microtome.runs import open_run
 
-    wanted = subject.trial("beside:measure", "", {}).content
+    wanted = subject.trial("beside:measure", "", {}, trains=True).content
     found = [
         {key: row[key] for key in KEPT} | {"removed": row["reinitialized"]}
         for record in open_run(folder).records.values()

@@ -20,8 +20,9 @@ def shape_trial(
 ) -> Trial:
     """The trial that measures one curve's concavity; ``about`` stands in its row."""
     label = f"concavity, seed {about['seed']}, {size_name(about['fraction'])}"
+    request = {"about": dict(about)}
     return subject.trial(
-        "curve_shapes:measure", experiment, {"about": dict(about)}, needs=tuple(arms), label=label
+        "curve_shapes:measure", experiment, request, needs=tuple(arms), label=label, trains=True
     )
 
 

@@ -26,7 +26,7 @@ from microtome.experiments.finetuning import (
 from microtome.experiments.options import Option
 from microtome.experiments.seed_curves import TOP_AXIS, by_place, curve_of, mean_of
 from microtome.experiments.subject import MODEL, Subject
-from microtome.experiments.training_sizes import n_rows_of, size_name, sizes
+from microtome.experiments.training_sizes import check_recipe, n_rows_of, size_name, sizes
 from microtome.runs import Context, Result, Trial
 from microtome.views import Curve, View, table_of
 
@@ -48,6 +48,7 @@ PRETRAINED, RANDOM, MAJORITY = "pretrained", "random", "majority"
 def plan(subject: Subject, settings: Mapping[str, Any]) -> list[Trial]:
     """One pass of the encoder and one of a random one for every size and seed."""
     check(subject, settings)
+    check_recipe(subject, settings)
     n_rows = n_rows_of(subject, settings["fractions"])
     own = {name: settings[name] for name in (option.name for option in OPTIONS)}
     trials = []
@@ -61,7 +62,9 @@ def plan(subject: Subject, settings: Mapping[str, Any]) -> list[Trial]:
                     "recipe": {name: value for name, value in own.items() if value is not None},
                 }  # fmt: skip
                 label = f"probe the {encoder} encoder, seed {seed}, {size_name(fraction)}"
-                trials.append(subject.trial("frozen_probing:measure", NAME, request, label=label))
+                trials.append(
+                    subject.trial("frozen_probing:measure", NAME, request, label=label, trains=True)
+                )
     if settings["beside"] is not None:
         trials.append(beside_trial(subject, NAME, Path(settings["beside"])))
     return trials

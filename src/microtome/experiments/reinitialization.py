@@ -36,7 +36,7 @@ from microtome.experiments.seed_curves import (
     said,
 )
 from microtome.experiments.subject import Subject
-from microtome.experiments.training_sizes import n_rows_of, size_name, sizes
+from microtome.experiments.training_sizes import check_recipe, n_rows_of, size_name, sizes
 from microtome.runs import Trial
 from microtome.views import Curve, Series, View, table_of
 
@@ -47,6 +47,7 @@ PARTS = ("weights", "all")
 
 def plan(subject: Subject, settings: Mapping[str, Any]) -> list[Trial]:
     """One fine-tuning per count, size and seed; then the shape of every curve."""
+    check_recipe(subject, settings)
     layers = layers_of(subject)
     places = places_of(settings, layers.count)
     n_rows = n_rows_of(subject, settings["fractions"])

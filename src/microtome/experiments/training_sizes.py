@@ -11,7 +11,6 @@ from microtome.experiments.subject import Subject
 
 def n_rows_of(subject: Subject, fractions: Iterable[float]) -> dict[float, int]:
     """How many training rows each fraction is; one that can't be had is refused."""
-    from microtome.tasks import open_training
     from microtome.tasks.sampling import n_of_fraction
 
     if not subject.dataset.labelled:
@@ -19,7 +18,7 @@ def n_rows_of(subject: Subject, fractions: Iterable[float]) -> dict[float, int]:
             f"{subject.task} has rows without labels, and training needs labels",
             "name a label column: --label-column",
         )
-    train, _ = open_training(subject.rows.request)
+    train, _ = subject.rows.open_for_training()
     found = {fraction: n_of_fraction(fraction, len(train)) for fraction in fractions}
     for fraction, n_rows in found.items():
         if n_rows < max(2, len(train.labels)):
@@ -28,6 +27,14 @@ def n_rows_of(subject: Subject, fractions: Iterable[float]) -> dict[float, int]:
                 f"{max(2, len(train.labels))} rows wanted at least, one for every label",
             )
     return found
+
+
+def check_recipe(subject: Subject, settings: Mapping[str, Any]) -> None:
+    """Refuse a recipe that nobody can train by, before anything is trained."""
+    from microtome.training.recipe import recipe_for
+
+    names = ("epochs", "batch_size", "learning_rate")
+    recipe_for(subject.dataset.task).but(**{name: settings[name] for name in names})
 
 
 def size_name(fraction: float) -> str:

@@ -19,7 +19,7 @@ from microtome.experiments.finetuning import MATCH_STEPS, OPTIONS, SEEDS, Arm, a
 from microtome.experiments.layer_counts import layers_of
 from microtome.experiments.options import Option
 from microtome.experiments.subject import MODEL, Subject, model_place, other_model
-from microtome.experiments.training_sizes import n_rows_of, size_name, sizes
+from microtome.experiments.training_sizes import check_recipe, n_rows_of, size_name, sizes
 from microtome.runs import Context, Result, Trial
 from microtome.views import Curve, HeatMap, Series, View
 
@@ -47,6 +47,7 @@ def plan(subject: Subject, settings: Mapping[str, Any]) -> list[Trial]:
             "weight-drift needs two checkpoints, and one was given",
             "name the pre-trained one: --base MODEL; or a task to fine-tune on here: --task TASK",
         )
+    check_recipe(subject, settings)
     first, trials = layers_of(subject).first, []
     for fraction, n_train in n_rows_of(subject, settings["fractions"]).items():
         for seed in settings["seeds"]:
