@@ -86,7 +86,8 @@ def views(rows: Rows) -> tuple[View, ...]:
     maps = [
         head_map(
             f"{link}, {direction}: attention beyond the same offset",
-            of_link(rows, link, direction), "excess", value_label="points", marked=is_found, diverging=True, percent=True,
+            of_link(rows, link, direction), "excess",
+            value_label="points", marked=is_found, diverging=True, percent=True,
         )
         for link, direction in links_in(rows)
     ]  # fmt: skip
