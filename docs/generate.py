@@ -135,7 +135,21 @@ def tasks() -> str:
     return _table(rows)
 
 
-PARTS: dict[str, Callable[[], str]] = {"families": families, "commands": commands, "tasks": tasks}
+def experiment_table() -> str:
+    """The experiments, in the order of the papers."""
+    from microtome.experiments import all_experiments
+
+    rows = [["experiment", "question", "source"]]
+    rows += [[f"`{one.name}`", one.question, one.section] for one in all_experiments()]
+    return _table(rows)
+
+
+PARTS: dict[str, Callable[[], str]] = {
+    "families": families,
+    "commands": commands,
+    "tasks": tasks,
+    "experiments": experiment_table,
+}
 
 
 def _table(rows: list[list[str]]) -> str:

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import csv
 import json
+from html import escape
 
 import pytest
 
 from microtome.cli import run
-from microtome.experiments import all_experiments
+from microtome.examination import Examination
+from microtome.experiments import all_experiments, find_experiment
+from microtome.report import Page
+from microtome.study import Part, Study
+from microtome.views import Table
 from tiny import WORDS, save_tiny
 
 
@@ -101,3 +106,49 @@ def test_experiments_are_listed_with_their_columns(capsys):
     assert [item["name"] for item in items] == [one.name for one in all_experiments()]
     for item in items:
         assert {"section", "columns", "options"} <= set(item)
+
+
+HOSTILE = "<script>alert(1)</script>"
+
+
+def decoded_part(problems=()):
+    """A part with rows made here: three depths of a text that is hostile."""
+    rows = [
+        {
+            "layers": 2, "depth": depth, "accuracy": share, "first_token_accuracy": share,
+            "low": share - 0.1, "high": share + 0.05, "control": 0.25, "readout": "mlm", "n": 40,
+            "input": f"a {HOSTILE}", "decoded": f"b {HOSTILE}",
+        }
+        for depth, share in enumerate((0.95, 0.875, 0.75))
+    ]  # fmt: skip
+    return Part(find_experiment("decoding"), tuple(rows), problems)
+
+
+def test_a_part_shows_itself_in_a_notebook(tmp_path):
+    part = decoded_part()
+    html = part._repr_html_()
+    assert escape(part.experiment.question) in html
+    assert escape(part.finding) in html
+    assert html.count("<svg") >= 1
+    assert "Tokens that come back at every depth" in html
+    assert HOSTILE not in html
+    assert escape(HOSTILE) in html
+    both = Study(None, tmp_path, (part, part), None)._repr_html_()
+    assert both == html + html
+
+
+def test_a_part_that_failed_shows_why(tmp_path):
+    html = decoded_part(problems=(f"decode: {HOSTILE}",))._repr_html_()
+    assert escape(f"not measured: decode: {HOSTILE}") in html
+    assert "<svg" not in html
+
+
+def test_an_examination_shows_its_front_page_in_a_notebook(tmp_path):
+    part = decoded_part()
+    table = Table("What may be cut", ("variant", "score"), ((HOSTILE, 0.8125),), ("score",))
+    page = Page("Examination of m on t", "m", "t", ("An answer & more.",), (), (table,))
+    study = Study(None, tmp_path, (part,), None)
+    html = Examination(study, page, tmp_path / "report.html")._repr_html_()
+    for text in ("Examination of m on t", "An answer &amp; more.", "What may be cut", "81.2"):
+        assert text in html
+    assert HOSTILE not in html
