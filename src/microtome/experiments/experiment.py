@@ -88,6 +88,7 @@ MODULES = {
     "reinitialization": "reinitialization",
     "frozen-probing": "frozen_probing",
     "weight-drift": "weight_drift",
+    "frame-relations": "frame_relations",
     "attention-drift": "attention_drift",
     "initialization": "initialization",
     "linguistic-features": "linguistic_features",
