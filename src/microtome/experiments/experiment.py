@@ -85,6 +85,7 @@ class Experiment:
 MODULES = {
     "decoding": "decoding",
     "duplication": "duplication",
+    "ensembling": "ensembling",
     "reinitialization": "reinitialization",
     "frozen-probing": "frozen_probing",
     "weight-drift": "weight_drift",

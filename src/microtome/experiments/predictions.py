@@ -53,6 +53,11 @@ class Judge:
         assert self.dataset.task.primary is not None
         return self.dataset.task.primary
 
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """All of the task's metrics, the primary one first."""
+        return tuple(dict.fromkeys((self.metric, *self.dataset.task.metrics)))
+
     def check(self, logits: Logits) -> None:
         """Refuse logits of other rows."""
         n_wanted = len(self.dataset) if self.windows is None else len(self.windows.ids)
@@ -74,7 +79,7 @@ class Judge:
     def outcomes(self, logits: Logits) -> dict[str, Outcome]:
         """Every metric of the task, ready to be paired with another's."""
         found = self.evaluation(logits)
-        return {name: outcome(self.dataset, found, name) for name in self.dataset.task.metrics}
+        return {name: outcome(self.dataset, found, name) for name in self.metrics}
 
     def ensemble(self, members: Sequence[Logits]) -> Logits:
         """Several models as one."""

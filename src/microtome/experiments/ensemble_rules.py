@@ -1,0 +1,204 @@
+"""Rules that pick an ensemble's members, and what each ensemble scores.
+
+``baseline``: all seeds of the unmodified model. ``top-k``: the k best deeper runs among those
+better than the baseline's mean. ``all better``: all of those. Then ensembles of equal size from
+equally many candidates: the best k of C deeper runs and of C baseline runs, better or not.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from microtome.experiments.comparing import Outcome, as_metric, compare
+from microtome.experiments.predictions import Indices, Judge, Logits, on_rows, score_on
+from microtome.experiments.strategies import BASELINE
+from microtome.statistics import Interval, bootstrap, halves
+from microtome.statistics.selection import HALF_LEVEL
+
+NONE, SAME, OTHER = "none", "same rows", "other rows"
+
+
+class Member(NamedTuple):
+    """One fine-tuned run: its layers, its seed, and how the layers were made."""
+
+    layers: int
+    seed: int
+    strategy: str
+
+    @property
+    def text(self) -> str:
+        """13:0 is seed 0 with 13 layers; another strategy than the papers' is named."""
+        plain = f"{self.layers}:{self.seed}"
+        return plain if self.strategy in (BASELINE, "first") else f"{plain} ({self.strategy})"
+
+
+Picked = tuple[Member, ...]
+Choose = Callable[[Indices, np.random.Generator], Picked]
+
+
+@dataclass
+class Ensembles:
+    """Stored runs, alone and together; an ensemble is computed once."""
+
+    judge: Judge
+    logits: dict[Member, Logits]
+    _known: dict[Picked, dict[str, Outcome]] = field(default_factory=dict)
+
+    @cached_property
+    def baseline(self) -> Picked:
+        """The runs of the unmodified model."""
+        return tuple(sorted(one for one in self.logits if one.strategy == BASELINE))
+
+    @cached_property
+    def deeper(self) -> Picked:
+        """The runs with more layers."""
+        most = max(one.layers for one in self.baseline)
+        return tuple(sorted(one for one in self.logits if one.layers > most))
+
+    def outcomes(self, members: Picked) -> dict[str, Outcome]:
+        """Every metric of an ensemble, of one member too."""
+        members = tuple(sorted(members))
+        if members not in self._known:
+            together = self.judge.ensemble([self.logits[one] for one in members])
+            self._known[members] = self.judge.outcomes(together)
+        return self._known[members]
+
+    def score(self, member: Member, rows: Indices | None = None) -> float:
+        """One run's score on the primary metric."""
+        return score_on(self.outcomes((member,))[self.judge.metric], rows)
+
+    def better(self, rows: Indices | None = None) -> list[Member]:
+        """Deeper runs that beat the baseline's mean on these rows, best first."""
+        base = float(np.mean([self.score(one, rows) for one in self.baseline]))
+        scores = {one: self.score(one, rows) for one in self.deeper}
+        return sorted((o for o in self.deeper if scores[o] > base), key=lambda o: -scores[o])
+
+    def best(self, candidates: Sequence[Member], k: int, rows: Indices | None = None) -> Picked:
+        """The k best of some candidates on these rows."""
+        scores = {one: self.score(one, rows) for one in candidates}
+        return tuple(sorted(sorted(candidates, key=lambda one: -scores[one])[:k]))
+
+
+def ensemble_rows(stored: Ensembles, *, top: int, n_splits: int) -> list[dict[str, Any]]:
+    """All rules: the papers' way on the same rows, then picked on other rows."""
+    rows = _fixed(stored, BASELINE, stored.baseline, NONE, len(stored.baseline))
+    if not stored.deeper:
+        return rows
+    n_deeper = len(stored.deeper)
+    rules: dict[str, Choose] = {
+        f"top-{top}": lambda part, rng: tuple(sorted(stored.better(part)[:top])),
+        "all better": lambda part, rng: tuple(sorted(stored.better(part))),
+    }
+    papers = {f"top-{top}": stored.better()[:top], "all better": stored.better()}
+    for rule, picked in papers.items():
+        if picked:  # where no deeper run is better there is no such ensemble
+            rows += _fixed(stored, rule, tuple(sorted(picked)), SAME, n_deeper)
+    for rule, choose in rules.items():
+        rows += _honest(stored, rule, choose, n_deeper, n_splits)
+    equal = min(len(stored.baseline), n_deeper)
+    size = min(top, equal)
+
+    def drawn(among: Picked) -> Choose:
+        def choose(part: Indices, rng: np.random.Generator) -> Picked:
+            places = rng.choice(len(among), equal, replace=False)
+            return stored.best([among[place] for place in places], size, part)
+
+        return choose
+
+    for name, among in (("deeper", stored.deeper), (BASELINE, stored.baseline)):
+        rows += _honest(stored, f"{name} {size} of {equal}", drawn(among), equal, n_splits)
+    return rows
+
+
+def _fixed(
+    stored: Ensembles, rule: str, members: Picked, selection: str, n_candidates: int
+) -> list[dict[str, Any]]:
+    """An ensemble scored on all rows, and its gain over the baseline ensemble."""
+    clusters = stored.judge.dataset.clusters
+    base = stored.outcomes(stored.baseline)
+    scores = stored.judge.evaluation(
+        stored.judge.ensemble([stored.logits[one] for one in members])
+    ).scores
+    rows = []
+    for metric, found in stored.outcomes(members).items():
+        gain = compare(found, base[metric], clusters).difference
+        ends = (gain.value, gain.low, gain.high) if rule != BASELINE else (0.0, None, None)
+        rows.append(
+            _row(rule, _names(members), metric, scores[metric], ends, selection, n_candidates)
+        )
+    return rows
+
+
+def _honest(
+    stored: Ensembles, rule: str, choose: Choose, n_candidates: int, n_splits: int
+) -> list[dict[str, Any]]:
+    """Picked on one half of the rows and scored on the other, many times.
+
+    Values are means over the halves; ends are medians of 97.5 % intervals. Where nothing is better
+    than the baseline, its own ensemble is taken.
+    """
+    dataset = stored.judge.dataset
+    rng = np.random.default_rng(0)
+    picks: Counter[Picked] = Counter()
+    ends: dict[str, list[tuple[float, ...]]] = {name: [] for name in stored.judge.metrics}
+    for half in halves(len(dataset), clusters=dataset.clusters, n_splits=n_splits):
+        picked = choose(np.flatnonzero(half), rng) or stored.baseline
+        picks[picked] += 1
+        other = np.flatnonzero(~half)
+        for metric, found in ends.items():
+            found.append(_ends(stored, picked, metric, other))
+    members, count = picks.most_common(1)[0]
+    named = f"{_names(members)} ({100 * count / n_splits:.0f} % of the picks)"
+    rows = []
+    for metric, found in ends.items():
+        table = np.array(found)
+        value, gain = table[:, 0].mean(), table[:, 3].mean()
+        low, high, gain_low, gain_high = np.median(table[:, [1, 2, 4, 5]], axis=0).tolist()
+        score = Interval(float(value), low, high, len(dataset))
+        ends_of_gain = (float(gain), gain_low, gain_high)
+        rows.append(_row(rule, named, metric, score, ends_of_gain, OTHER, n_candidates))
+    return rows
+
+
+def _ends(
+    stored: Ensembles, picked: Picked, metric: str, rows: NDArray[np.int64]
+) -> tuple[float, ...]:
+    """The score with its interval, and the gain with its own, on some rows."""
+    clusters = stored.judge.dataset.clusters
+    groups = None if clusters is None else clusters[rows]
+    found = on_rows(stored.outcomes(picked)[metric], rows)
+    base = on_rows(stored.outcomes(stored.baseline)[metric], rows)
+    score = _interval(found, groups)
+    gain = compare(found, base, groups, level=HALF_LEVEL).difference
+    return score.value, score.low, score.high, gain.value, gain.low, gain.high
+
+
+def _interval(found: Outcome, clusters: NDArray[np.int64] | None) -> Interval:
+    return bootstrap(as_metric(found), clusters=clusters, level=HALF_LEVEL)
+
+
+def _row(
+    rule: str,
+    members: str,
+    metric: str,
+    score: Interval,
+    gain: tuple[float, float | None, float | None],
+    selection: str,
+    n_candidates: int,
+) -> dict[str, Any]:
+    return {
+        "rule": rule, "members": members, "metric": metric, "value": score.value,
+        "low": score.low, "high": score.high, "n": score.n, "selection": selection,
+        "candidates": n_candidates, "gain": gain[0], "gain_low": gain[1], "gain_high": gain[2],
+    }  # fmt: skip
+
+
+def _names(members: Picked) -> str:
+    return ", ".join(one.text for one in members)
