@@ -1,0 +1,327 @@
+"""Frame relations: rows against eager maps, the test's size on shuffled links, heads by hand."""
+
+from __future__ import annotations
+
+import ast
+import csv
+
+import numpy as np
+import pytest
+import torch
+
+from eager_maps import eager_maps
+from handmade import HEAD, LAYER, attends_to_words
+from microtome import load, load_tokenizer, parse
+from microtome.cli import run
+from microtome.errors import DataError
+from microtome.experiments import Rows, find_experiment, subject_of
+from microtome.experiments.frame_relations import found_heads, measured
+from microtome.experiments.frame_tables import (
+    encode_exemplars,
+    frame_rows,
+    read_exemplars,
+    selected,
+)
+from microtome.experiments.head_tables import name_of
+from microtome.experiments.link_attention import LinkAttention, placement_test, placements_of
+from microtome.observe import stream
+from microtome.runs import run_here
+from tiny import tiny_model
+from training_rows import tokenizer_for
+
+EXPERIMENT = find_experiment("frame-relations")
+# The published form: words, target, elements. Targets and elements stand at least 3 words apart.
+LINES = [
+    ("the cat sees a big red house", "sees", ["house"]),
+    ("dogs and the bird likes it", "likes", ["dogs"]),
+    ("she runs not very good and sings", "runs", ["sings"]),
+    ("he and she was in the quick car", "was", ["car"]),
+]
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MICROTOME_CACHE", str(tmp_path / "cache"))
+
+
+def published(path, lines=LINES):
+    path.write_text("".join(f"{text}  {target} {elements}\n" for text, target, elements in lines))
+    return path
+
+
+@pytest.fixture
+def model(tmp_path):
+    folder = tmp_path / "model"
+    tiny_model("bert", "none").save_pretrained(folder)
+    tokenizer_for().save_pretrained(folder)
+    return folder
+
+
+def found(folder, rows=None, **settings):
+    subject = subject_of(str(folder), rows or Rows(), needs_rows=False)
+    (trial,) = EXPERIMENT.plan(subject, EXPERIMENT.settings(settings))
+    return run_here(trial).rows
+
+
+def by_hand(model, tokenizer, lines):
+    """score, offset control, stripe control, count control: (4, layers, heads), by plain loops."""
+    gathered = []
+    for text, target, elements in lines:
+        words = text.split()
+        owners = tokenizer(words, is_split_into_words=True).word_ids()
+        ordinary = [p for p, owner in enumerate(owners) if owner is not None]
+        wanted = {words.index(e) for element in elements for e in element.split()}
+        queries = [p for p in ordinary if owners[p] == words.index(target)]
+        keys = [p for p in ordinary if owners[p] in wanted]
+        link = [(q, k) for q in queries for k in keys]
+        maps = eager_maps(model, tokenizer, text)
+
+        def most(pairs, maps=maps):
+            return np.max([maps[:, :, q, k] for q, k in pairs], axis=0)
+
+        moved = [[(q + s, k + s) for q, k in link] for s in range(-40, 41) if s]
+        stripes = [[(q + s, k) for q, k in link] for s in range(-40, 41) if s]
+        inside = [p for p in moved if {i for pair in p for i in pair} <= set(ordinary)]
+        others = [
+            p for p in stripes
+            if {i for pair in p for i in pair} <= set(ordinary) and all(q != k for q, k in p)
+        ]  # fmt: skip
+        pairs = [(q, k) for q in ordinary for k in ordinary if q != k]
+        weights = np.stack([maps[:, :, q, k] for q, k in pairs], axis=-1)
+        if len(link) == 1:
+            count = weights.mean(-1)
+        else:
+            assert len(link) == 2
+            first, second = np.triu_indices(len(pairs), 1)
+            count = np.maximum(weights[..., first], weights[..., second]).mean(-1)
+        gathered.append(
+            [most(link), np.mean([most(p) for p in inside], 0),
+             np.mean([most(p) for p in others], 0), count]
+        )  # fmt: skip
+    return np.mean(gathered, axis=0)
+
+
+def test_every_map_equals_one_computed_from_eager_attention(model, tmp_path):
+    rows = found(model, frames=str(published(tmp_path / "frames.txt")))
+    wanted = by_hand(load(model), load_tokenizer(model), LINES)
+    own = [row for row in rows if row["direction"] == "predicate→element"]
+    assert len(own) == 12
+    assert len(rows) == 24
+    for row in own:
+        score, control, stripe, count = wanted[:, row["layer"], row["head"]]
+        assert row["score"] == pytest.approx(score, abs=1e-5)
+        assert row["control"] == pytest.approx(control, abs=1e-5)
+        assert row["stripe_control"] == pytest.approx(stripe, abs=1e-5)
+        assert row["count_control"] == pytest.approx(count, abs=1e-5)
+        assert row["n"] == 4
+        assert row["delta"] is None
+
+
+def shuffled(placed, rng):
+    """The same weights, with the link at any of its placements."""
+    return [own[:, np.roll(np.arange(own.shape[1]), rng.integers(own.shape[1]))] for own in placed]
+
+
+def weights_of_a_model(n_texts):
+    """Placed weights of a random model's heads on links in random texts: (heads, placements)."""
+    from observe.naive import random_texts
+
+    rng = np.random.default_rng(0)
+    lengths = rng.integers(7, 14, n_texts)
+    texts = random_texts(lengths.tolist(), seed=1)
+    links = {}
+    for text, length in enumerate(lengths):
+        sides = np.array([-1, *[0] * (length - 2), -1])
+        links[text] = [placements_of(((1, 4), (2, 4))[: 1 + text % 2], sides)]
+    reduction = LinkAttention(links, keep=True)
+    stream(tiny_model("bert", "none"), texts, [reduction])
+    return [own.reshape(-1, own.shape[-1]) for own in reduction.placed.values()]
+
+
+def test_the_placement_test_has_the_right_size_on_shuffled_links():
+    """300 shuffles, 5 % nominal: a share outside 1.2 to 8.8 % is three standard errors off."""
+    placed = weights_of_a_model(40)
+    rng = np.random.default_rng(2)
+    corrected, single = [], []
+    for repeat in range(300):
+        test = placement_test(shuffled(placed, rng), repeats=199, seed=repeat)
+        corrected.append(test.p_max.min() <= 0.05)
+        single.append(test.p)
+    assert 0.012 <= np.mean(corrected) <= 0.088
+    assert np.mean(np.array(single) <= 0.05) == pytest.approx(0.05, abs=0.02)
+    assert np.mean(single) == pytest.approx(0.5, abs=0.06)
+
+
+def test_a_planted_link_is_found_and_clusters_count_once():
+    rng = np.random.default_rng(3)
+    placed = [rng.random((6, 5)) for _ in range(30)]
+    for own in placed:
+        own[4, 0] += 0.5
+    test = placement_test(placed)
+    assert test.p_max[4] <= 0.01
+    assert (test.p_max[[0, 1, 2, 3, 5]] > 0.05).all()
+    # Thirty copies of one text are one text: 5 placements can't give less than 1 in 5.
+    copies = placement_test([placed[0]] * 30, clusters=["one"] * 30)
+    assert copies.p.min() > 0.15
+    flat = placement_test([np.ones((2, 4))] * 10)
+    assert (flat.p == 1).all()  # a head that looks alike everywhere follows nothing
+
+
+def lines_with(elements):
+    return [
+        (f"{before} sees the big red {element} now", "sees", [element])
+        for before in ("she", "he", "they")
+        for element in elements
+    ]
+
+
+def test_a_head_made_for_the_elements_is_found_and_shown_to_be_a_stripe(tmp_path):
+    lines = lines_with(["house", "tree", "river", "car"])
+    folder = attends_to_words(
+        tmp_path / "made", [text for text, *_ in lines], {"house", "tree", "river", "car"}
+    )
+    rows = found(folder, frames=str(published(tmp_path / "frames.txt", lines)))
+    best = found_heads(rows)[0]
+    assert (best["layer"], best["head"]) == (LAYER, HEAD)
+    assert best["score"] > 0.9
+    assert best["control"] < 0.1
+    assert (
+        best["stripe_control"] > 0.9
+    )  # every word attends to the element, not the predicate alone
+    assert best["low"] <= best["score"] <= best["high"]
+    assert f"{LAYER}.{HEAD}" in EXPERIMENT.finding(rows)
+
+
+def test_disabling_a_found_head_costs_what_the_edit_costs(tmp_path):
+    lines = lines_with(["house", "tree", "river", "car"])
+    texts = [text for text, *_ in lines]
+    folder = attends_to_words(
+        tmp_path / "made", texts, {"house", "tree", "river", "car"}, head="classification"
+    )
+    model = load(folder)
+    with torch.no_grad():  # what the head gathers must reach the answer
+        layer = model.bert.encoder.layer[LAYER]
+        layer.attention.output.dense.weight.copy_(
+            torch.randn(32, 32, generator=torch.Generator().manual_seed(0))
+        )
+        layer.attention.self.value.weight.mul_(10)
+        model.classifier.weight.mul_(30)
+    model.save_pretrained(folder)
+    data = tmp_path / "rows.csv"
+    with data.open("w", newline="") as stream_:
+        labels = (("no", "yes")[i % 2] for i in range(len(texts)))
+        csv.writer(stream_).writerows([("text", "label"), *zip(texts, labels, strict=True)])
+    rows = found(
+        folder, Rows(path=data, labels=("no", "yes")),
+        frames=str(published(tmp_path / "frames.txt", lines)),
+    )  # fmt: skip
+    priced = [row for row in rows if row["delta"] is not None]
+    assert sorted(map(name_of, priced)) == sorted(map(name_of, found_heads(rows)[:8]))
+    (row,) = [r for r in priced if (r["layer"], r["head"]) == (LAYER, HEAD)]
+    tokenizer = load_tokenizer(folder)
+
+    def accuracy(one):
+        with torch.no_grad():
+            answers = [
+                int(one(**tokenizer(text, return_tensors="pt")).logits.argmax()) for text in texts
+            ]
+        return np.mean(np.array(answers) == np.arange(len(texts)) % 2)
+
+    edited = accuracy(parse(f"disable({LAYER}.{HEAD})")(load(folder)))
+    assert row["disabled_value"] == pytest.approx(edited)
+    assert row["delta"] == pytest.approx(edited - accuracy(load(folder)))
+    assert "importance" in measured(rows)
+    assert "Disabling them changes the accuracy" in EXPERIMENT.finding(rows)
+
+
+def test_claims_are_judged_from_rows():
+    def row(head, p_max, delta=None, low=None, p=1.0):
+        return {
+            "direction": "predicate→element", "layer": 0, "head": head, "p_max": p_max,
+            "excess": 0.1, "score": 0.3, "control": 0.2, "n": 50, "delta": delta,
+            "delta_low": low, "delta_high": 0.01, "delta_p_holm": p, "metric": "accuracy",
+        }  # fmt: skip
+
+    quiet = [row(head, 0.9) for head in range(2, 40)]
+    assert measured(quiet)["heads"].startswith("can't tell")
+    few = [row(0, 0.01, -0.001, -0.005), row(1, 0.01, 0.0, -0.005), *quiet]
+    assert measured(few)["heads"].startswith("holds: 2 of 40")
+    assert measured(few)["importance"].startswith("holds")
+    unsure = [row(0, 0.01, -0.01, -0.05), *quiet]
+    assert measured(unsure)["importance"].startswith("can't tell")
+    needed = [row(0, 0.01, -0.1, -0.15, p=0.001), *quiet]
+    assert measured(needed)["importance"].startswith("doesn't hold")
+    many = [row(head, 0.01) for head in range(30)]
+    assert measured(many)["heads"].startswith("doesn't hold")
+
+
+def test_embedded_frames_pass_the_filters_and_form_clusters():
+    named, dropped = selected(list(read_exemplars(None)))
+    assert len(named) >= 100
+    assert dropped
+    assert len({cluster for _, cluster in named}) < len(named)
+    model, tokenizer = tiny_model("bert", "none"), tokenizer_for()
+    few = named[:20]
+    rows = frame_rows(model, few, encode_exemplars(few, tokenizer, max_length=60, segments=True))
+    assert len(rows) == 24
+    assert rows[0]["n"] <= 20
+
+
+def test_what_is_no_frame_file_is_refused_in_one_line(model, tmp_path, capsys):
+    nonsense = tmp_path / "nonsense.txt"
+    nonsense.write_text("no target here\n")
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    for frames, word in ((nonsense, "line 1"), (folder, "FrameNet"), (tmp_path / "x", "exists")):
+        arguments = ["run", "frame-relations", "--model", model, "--frames", frames]
+        assert run([str(a) for a in arguments]) == 2
+        last = capsys.readouterr().err.splitlines()[-1]
+        assert last.startswith("microtome:")
+        assert word in last
+    near = published(tmp_path / "near.txt", [("the cat sees a house", "sees", ["house"])])
+    with pytest.raises(DataError, match="an element near the target"):
+        found(model, frames=str(near))
+
+
+def test_the_command_runs_and_reports(model, tmp_path, capsys):
+    frames = published(tmp_path / "frames.txt")
+    arguments = ["run", "frame-relations", "--model", model, "--frames", frames]
+    arguments += ["--out", tmp_path / "run", "--workers", "0"]
+    assert run([str(a) for a in arguments]) == 0
+    assert "exemplars" in capsys.readouterr().out
+    assert (tmp_path / "run" / "report.html").exists()
+
+
+@pytest.mark.real
+def test_minilm_on_published_sentences_equals_eager_attention(tmp_path, shared_data):
+    every = shared_data("data/frames/framenet_examples_published.txt").read_text().splitlines()
+    lines = []
+    for line in every:
+        if not line.strip():
+            continue
+        text, _, rest = line.partition("[")
+        *words, target = text.split()
+        elements = ast.literal_eval(f"[{rest}")
+        once = words.count(target) == 1 and all(
+            words.count(w) == 1 for element in elements for w in element.split()
+        )
+        if once and len(elements) == 1 and "'" not in text:
+            lines.append((" ".join(words), target, elements))
+    tokenizer = load_tokenizer("minilm")
+
+    def n_pairs(line):
+        target, elements = line[1], " ".join(line[2])
+        return len(tokenizer.tokenize(target)) * len(tokenizer.tokenize(elements))
+
+    lines = [line for line in lines if n_pairs(line) <= 2][:25]
+    rows = found("minilm", frames=str(published(tmp_path / "some.txt", lines)))
+    wanted = by_hand(load("minilm"), tokenizer, lines)
+    own = [row for row in rows if row["direction"] == "predicate→element"]
+    assert len(own) == 72
+    for row in own:
+        score, control, stripe, count = wanted[:, row["layer"], row["head"]]
+        assert row["score"] == pytest.approx(score, abs=1e-5)
+        assert row["control"] == pytest.approx(control, abs=1e-5)
+        assert row["stripe_control"] == pytest.approx(stripe, abs=1e-5)
+        assert row["count_control"] == pytest.approx(count, abs=1e-5)
