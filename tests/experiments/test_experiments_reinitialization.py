@@ -92,6 +92,16 @@ def test_the_edits_seed_follows_the_arms_and_a_wider_request_goes_on(tmp_path, d
     assert again.parts[0].finding == wider.parts[0].finding
 
 
+def test_few_rows_get_more_epochs_for_as_many_updates_at_least(tmp_path, data):
+    model = checkpoint(tmp_path / "model")
+    found = subject_of(str(model), Rows(path=data, labels=("no", "yes")))
+    experiment = find_experiment(NAME)
+    given = {"seeds": [0], "counts": [1], "fractions": [1.0, 20.0], "batch_size": 10, "epochs": 3}
+    trials = experiment.plan(found, experiment.settings(given | {"least_steps": 14}))
+    # 48 rows are 5 batches: 15 updates in 3 epochs. 20 rows are 2: 14 updates need 7 epochs.
+    assert [trial.request["recipe"]["epochs"] for trial in trials] == [3, 7]
+
+
 def test_single_layers_bottoms_and_all_parts(tmp_path, data):
     model = checkpoint(tmp_path / "model")
     each = studied(model, data, tmp_path / "each", side="each", parts="all").parts[0]

@@ -32,7 +32,7 @@ def test_weights_pass_the_distribution_test(pair):
             n = values.size
             assert np.abs(values).max() <= 0.04 * (1 + 1e-6)  # float32 rounds the bound itself
             assert abs(values.mean()) < 4 * law.std() / n**0.5
-            # The variance of a sample varies by (kurtosis − 1)/n; the cut normal's kurtosis is 2.37.
+            # The variance of a sample varies by (kurtosis − 1)/n around its own.
             kurtosis = float(law.stats(moments="k")) + 3
             assert abs(values.var() / law.var() - 1) < 4 * ((kurtosis - 1) / n) ** 0.5
             assert stats.kstest(values, law.cdf).pvalue > 1e-3

@@ -36,7 +36,14 @@ from microtome.experiments.seed_curves import (
     said,
 )
 from microtome.experiments.subject import Subject
-from microtome.experiments.training_sizes import check_recipe, n_rows_of, size_name, sizes
+from microtome.experiments.training_sizes import (
+    check_recipe,
+    epochs_for,
+    n_rows_of,
+    size_name,
+    size_with_rows,
+    sizes,
+)
 from microtome.runs import Trial
 from microtome.views import Curve, Series, View, table_of
 
@@ -47,16 +54,18 @@ PARTS = ("weights", "all")
 
 def plan(subject: Subject, settings: Mapping[str, Any]) -> list[Trial]:
     """One fine-tuning per count, size and seed; then the shape of every curve."""
-    check_recipe(subject, settings)
+    recipe, least = check_recipe(subject, settings), settings["least_steps"]
     layers = layers_of(subject)
     places = places_of(settings, layers.count)
     n_rows = n_rows_of(subject, settings["fractions"])
     trials: list[Trial] = []
     for fraction, n_train in n_rows.items():
+        own = dict(settings)
+        if least:
+            own["epochs"] = epochs_for(recipe, n_train, least)
         for seed in settings["seeds"]:
             arms = [
-                arm_of(subject, settings, layers, place, seed, fraction, n_train)
-                for place in places
+                arm_of(subject, own, layers, place, seed, fraction, n_train) for place in places
             ]
             trials += arms
             if settings["side"] != "each" and len(places) >= FEWEST_COUNTS:
@@ -178,7 +187,7 @@ def _of_size(rows: Rows, fraction: float) -> str:
     found = by_place(own, "reinitialized")
     first, last = min(found), max(found)
     words = (
-        f"With {size_name(fraction)} ({own[0]['n_train']:,}) the {own[0]['primary']} is"
+        f"With {size_with_rows(fraction, own[0]['n_train'])} the {own[0]['primary']} is"
         f" {percent(mean_of(found[first]))} with {first or 'no'} layers re-initialised"
     )
     if first == last:
@@ -206,7 +215,7 @@ def _of_single_layers(own: list[Row], fraction: float) -> str:
     found = by_place(own, "layer")
     worst = min(found, key=lambda layer: mean_of(found[layer]))
     return (
-        f"With {size_name(fraction)} ({own[0]['n_train']:,}) the {own[0]['primary']} is"
+        f"With {size_with_rows(fraction, own[0]['n_train'])} the {own[0]['primary']} is"
         f" {percent(mean_of(base))}; of single layers, re-initialising layer {worst} costs most:"
         f" {said(difference(found[worst], base))}."
     )
@@ -254,6 +263,7 @@ EXPERIMENT = Experiment(
         FRACTIONS,
         SEEDS,
         MATCH_STEPS,
+        Option("least_steps", 0, "updates at least, by more epochs where rows are few", "whole"),
         *OPTIONS,
     ),
 )  # fmt: skip

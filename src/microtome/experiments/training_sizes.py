@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from microtome.errors import DataError, RequestError
 from microtome.experiments.subject import Subject
+
+if TYPE_CHECKING:
+    from microtome.training.recipe import Recipe
 
 
 def n_rows_of(subject: Subject, fractions: Iterable[float]) -> dict[float, int]:
@@ -29,12 +33,19 @@ def n_rows_of(subject: Subject, fractions: Iterable[float]) -> dict[float, int]:
     return found
 
 
-def check_recipe(subject: Subject, settings: Mapping[str, Any]) -> None:
-    """Refuse a recipe that nobody can train by, before anything is trained."""
+def check_recipe(subject: Subject, settings: Mapping[str, Any]) -> Recipe:
+    """The recipe that was asked for; one that nobody can train by is refused before anything is."""
     from microtome.training.recipe import recipe_for
 
     names = ("epochs", "batch_size", "learning_rate")
-    recipe_for(subject.dataset.task).but(**{name: settings[name] for name in names})
+    own = recipe_for(subject.dataset.task, subject.model_path)
+    return own.but(**{name: settings[name] for name in names})
+
+
+def epochs_for(recipe: Recipe, n_train: int, least_steps: int) -> int:
+    """As many epochs as give ``least_steps`` updates on so many rows; the recipe's at least."""
+    per_epoch = math.ceil(n_train / recipe.batch_size)
+    return max(recipe.epochs, math.ceil(least_steps / per_epoch))
 
 
 def size_name(fraction: float) -> str:
@@ -42,6 +53,11 @@ def size_name(fraction: float) -> str:
     if fraction == 1:
         return "all rows"
     return f"{100 * fraction:g} % of the rows" if fraction < 1 else f"{fraction:,.0f} rows"
+
+
+def size_with_rows(fraction: float, n_train: int) -> str:
+    """A fraction with its rows counted, where it doesn't count them itself."""
+    return size_name(fraction) if fraction > 1 else f"{size_name(fraction)} ({n_train:,})"
 
 
 def sizes(rows: Iterable[Mapping[str, Any]]) -> list[float]:

@@ -1,0 +1,141 @@
+"""The studies of docs/experiments-singh.md: `python benchmarks/singh_studies.py [NAME…]`.
+
+Every study is one `microtome run` into a folder of its own: killed, it goes on with the same
+command. Real data is read from MICROTOME_TEST_DATA, or ../shared; a study whose data isn't there is
+left out, and says so. Prints each finding, and what the paper claims beside what was measured.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+DATA = Path(os.environ.get("MICROTOME_TEST_DATA", ROOT.parent / "shared")) / "data"
+SEEDS = ["--seeds", "0,1,2"]
+MATCHED = "670"  # about 1 % of SST-2, 0.6 % of QNLI: the paper's direct comparison
+
+
+def grid(out: Path) -> dict[str, list[str]]:
+    """Study → arguments of `microtome run`."""
+    sst2 = ["--model", "minilm", "--task", "sst2", "--data", str(DATA / "glue/SST-2")]
+    cola = ["--model", "minilm", "--task", "cola", "--data", str(DATA / "glue/CoLA")]
+    own = ["--data", str(out / "qnli-like/train.jsonl"), "--labels", "no,yes"]
+    own += ["--dev-data", str(out / "qnli-like/dev.jsonl"), "--pair-column", "pair"]
+    qnli = ["--model", "minilm", *own]
+    small = ["--fractions", MATCHED, *SEEDS]
+    return {
+        # The grid of k = 0..12 × three sizes, at least 60 updates each, one seed.
+        "nano-reinit": ["reinitialization", "--model", "nano-bert", "--task", "micro-sentiment",
+            "--fractions", "1,640,64", "--seeds", "0", "--least-steps", "60"],
+        "nano-probing": ["frozen-probing", "--model", "nano-bert", "--task", "micro-sentiment",
+            "--fractions", "1,640,64", "--beside", str(out / "nano-reinit")],
+        "nano-drift": ["weight-drift", "--model", "nano-bert", "--task", "micro-sentiment",
+            "--fractions", "1,640,64", *SEEDS, "--parts", "all"],
+        "nano-drift-matched": ["weight-drift", "--model", "nano-bert", "--task", "micro-sentiment",
+            "--fractions", "1,640,64", *SEEDS, "--match-steps"],
+        # Real text, with all-MiniLM: six layers. 6,735 rows are a tenth of SST-2.
+        "sst2-reinit": ["reinitialization", *sst2, "--fractions", f"6735,{MATCHED}", *SEEDS],
+        "sst2-probing": ["frozen-probing", *sst2, "--fractions", f"6735,{MATCHED}",
+            "--beside", str(out / "sst2-reinit")],
+        "sst2-drift": ["weight-drift", *sst2, "--fractions", f"6735,{MATCHED}", *SEEDS],
+        "cola-reinit": ["reinitialization", *cola, "--fractions", "1", *SEEDS],
+        "cola-probing": ["frozen-probing", *cola, "--beside", str(out / "cola-reinit")],
+        "cola-drift": ["weight-drift", *cola, "--fractions", "1", *SEEDS],
+        "qnli-like-reinit": ["reinitialization", *qnli, *small],
+        "qnli-like-probing": ["frozen-probing", *qnli, "--fractions", MATCHED,
+            "--beside", str(out / "qnli-like-reinit")],
+    }  # fmt: skip
+
+
+def build_qnli_like(folder: Path) -> None:
+    """Question and sentence: does it hold the answer? From SQuAD's answerable dev questions.
+
+    As QNLI was made: the sentence with the answer against another one of the same paragraph, the
+    one that shares most words with the question. Whole articles are held out, one in five.
+    """
+    articles = json.loads((DATA / "squad2/dev-v2.0.json").read_text())["data"]
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, kept in (("train", lambda i: i % 5 != 0), ("dev", lambda i: i % 5 == 0)):
+        chosen = [article for i, article in enumerate(articles) if kept(i)]
+        lines = [line for article in chosen for line in pairs_of(article)]
+        text = "".join(json.dumps(line) + "\n" for line in lines)
+        (folder / f"{name}.jsonl").write_text(text)
+
+
+def pairs_of(article: dict) -> list[dict[str, str]]:
+    """A right and a wrong sentence for every answerable question of an article."""
+    lines = []
+    for paragraph in article["paragraphs"]:
+        sentences = re.split(r"(?<=[.!?])\s+", paragraph["context"])
+        for question in paragraph["qas"]:
+            if question.get("is_impossible") or len(sentences) < 2:
+                continue
+            answer = question["answers"][0]["text"]
+            holds = [sentence for sentence in sentences if answer in sentence]
+            others = [sentence for sentence in sentences if answer not in sentence]
+            if len(holds) == 1 and others:
+                asked = set(question["question"].lower().split())
+                near = max(others, key=lambda s: len(asked & set(s.lower().split())))
+                for sentence, label in ((holds[0], "yes"), (near, "no")):
+                    line = {"text": question["question"], "pair": sentence, "label": label}
+                    lines.append(line)
+    return lines
+
+
+def missing(name: str) -> str:
+    """Which data a study lacks; empty where it has all."""
+    needed = {"sst2": "glue/SST-2", "cola": "glue/CoLA", "qnli": "squad2/dev-v2.0.json"}
+    path = needed.get(name.split("-")[0])
+    return "" if path is None or (DATA / path).exists() else path
+
+
+def claims_of(document: dict) -> list[str]:
+    """Paper beside measured, from the run's rows."""
+    from microtome.experiments import find_experiment
+    from microtome.papers import claims
+
+    if not document["rows"]:
+        return []
+    answers = find_experiment(document["experiment"]).measured(document["rows"])
+    known = {claim.key: claim for claim in claims(document["experiment"])}
+    return [
+        f"  paper: {known[key].what}: {known[key].words}\n  here:  {text}"
+        for key, text in answers.items()
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", help="studies; all of them unless named")
+    parser.add_argument("--out", type=Path, default=Path("microtome-runs/singh"))
+    given = parser.parse_args()
+    studies = grid(given.out)
+    if unknown := [name for name in given.names if name not in studies]:
+        parser.error(f"no study is called {unknown[0]}; there are {', '.join(studies)}")
+    for name in given.names or studies:
+        if lacking := missing(name):
+            print(f"{name}: left out, {lacking} isn't in {DATA}")
+            continue
+        if name.startswith("qnli") and not (given.out / "qnli-like/dev.jsonl").exists():
+            build_qnli_like(given.out / "qnli-like")
+        started = time.perf_counter()
+        command = [sys.executable, "-c", "from microtome.cli import main; main()", "run",
+            *studies[name], "--out", str(given.out / name), "--json"]  # fmt: skip
+        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+        if done.returncode:
+            print(f"{name}: failed\n{done.stdout}")
+            continue
+        document = json.loads(done.stdout)
+        print(f"{name} ({(time.perf_counter() - started) / 60:.1f} min)\n  {document['finding']}")
+        print("\n".join(claims_of(document)), flush=True)
+
+
+if __name__ == "__main__":
+    main()
