@@ -1,0 +1,143 @@
+"""Kovaleva et al. on all-MiniLM and real data: figures for docs/experiments-kovaleva.md.
+
+python benchmarks/kovaleva_studies.py [--only NAME] [--limit 200]
+
+NAME: treebank, words, published, framenet, embedded, mrpc, rte; without it all of them.
+
+Needs the extras ``english`` and ``linguistics``, and real data (MICROTOME_TEST_DATA, or ../shared).
+Every study is a run below ``--out`` with its report.html; the same command again goes on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from microtome.experiments import Rows, find_experiment, subject_of
+from microtome.papers import claims
+from microtome.study import Study, Wanted, Workers, study
+
+ROOT = Path(__file__).resolve().parent.parent
+DATA = Path(os.environ.get("MICROTOME_TEST_DATA", ROOT.parent / "shared")) / "data"
+TREEBANK = DATA / "ud_ewt" / "en_ewt-ud-dev.conllu"
+FRAMES = DATA / "frames"
+FOLDERS = {"mrpc": "MRPC", "rte": "RTE"}
+RECIPE = {"learning_rate": 1e-4, "epochs": 5}
+MODEL = "minilm"
+
+
+def told(done: Study, file: Path) -> None:
+    """Print every finding beside what the paper says, and keep it as JSON."""
+    kept: dict[str, Any] = {}
+    for part in done.parts:
+        name = part.experiment.name
+        if part.problems:
+            print(f"{name}: {part.problems[0]}", flush=True)
+            continue
+        answers = part.experiment.measured(part.rows)
+        kept[name] = {
+            "finding": part.finding,
+            "summary": part.experiment.summary(part.rows),
+            "claims": {one.key: [one.words, answers.get(one.key)] for one in claims(name)},
+        }
+        print(f"\n{name}\n{part.finding}", flush=True)
+        for key, (words, answer) in kept[name]["claims"].items():
+            print(f"  {key}: paper {words!r}; measured: {answer}", flush=True)
+    file.write_text(json.dumps(kept, indent=1, ensure_ascii=False))
+
+
+def studied(rows: Rows, wanted: list[Wanted], out: Path, *, model: str | Path = MODEL) -> Study:
+    subject = subject_of(str(model), rows, needs_rows=find_experiment(wanted[0].name).needs_rows)
+    return study(subject, wanted, out, workers=Workers(n_workers=1))
+
+
+def treebank(out: Path, limit: int | None) -> Study:
+    """The pre-trained encoder on UD English EWT: features in pieces, and links."""
+    text = {"treebank": str(TREEBANK)}
+    wanted = [Wanted("linguistic-features", text), Wanted("token-links", text)]
+    return studied(Rows(limit=limit), wanted, out)
+
+
+def words(out: Path, limit: int | None) -> Study:
+    """The same in words: sums over key pieces, means over query pieces."""
+    text = {"treebank": str(TREEBANK), "mode": "word"}
+    return studied(Rows(limit=limit), [Wanted("linguistic-features", text)], out)
+
+
+def published(out: Path, limit: int | None) -> Study:
+    """The 473 sentences that the paper used."""
+    frames = {"frames": str(FRAMES / "framenet_examples_published.txt")}
+    return studied(Rows(), [Wanted("frame-relations", frames)], out)
+
+
+def framenet(out: Path, limit: int | None) -> Study:
+    """The part of FrameNet 1.5 that is at hand, through the paper's filters."""
+    frames = {"frames": str(FRAMES / "framenet_v15")}
+    return studied(Rows(), [Wanted("frame-relations", frames)], out)
+
+
+def embedded(out: Path, limit: int | None) -> Study:
+    """The frames of the embedded text."""
+    return studied(Rows(), [Wanted("frame-relations")], out)
+
+
+def task(name: str, out: Path, limit: int | None) -> Study:
+    """Fine-tuned on a task: drift, starts, [CLS], shared words, difference maps on a treebank."""
+    text = {"treebank": str(TREEBANK), "finetune": True}
+    wanted = [
+        Wanted("attention-drift", {**RECIPE, "seeds": [0, 1, 2]}),
+        Wanted("initialization", RECIPE),
+        Wanted("token-links", {**RECIPE, "finetune": True}),
+        Wanted("linguistic-features", {**RECIPE, **text}),
+    ]
+    rows = Rows(task=name, path=DATA / "glue" / FOLDERS[name], split="dev", limit=limit)
+    return studied(rows, wanted, out)
+
+
+def disabled_frames(name: str, tuned: Study, out: Path, limit: int | None) -> Study:
+    """The published sentences through the fine-tuned model, whose found heads are disabled."""
+    (checkpoint,) = [
+        tuned.folder / "checkpoints" / key / "model"
+        for key, record in tuned.result.records.items()
+        if record.checkpoint and record.request["seed"] == 0
+    ]
+    frames = {"frames": str(FRAMES / "framenet_examples_published.txt")}
+    rows = Rows(task=name, path=DATA / "glue" / FOLDERS[name], split="dev", limit=limit)
+    return studied(rows, [Wanted("frame-relations", frames)], out, model=checkpoint)
+
+
+SIMPLE: Mapping[str, Any] = {
+    "treebank": treebank,
+    "words": words,
+    "published": published,
+    "framenet": framenet,
+    "embedded": embedded,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", choices=[*SIMPLE, *FOLDERS], action="append")
+    parser.add_argument(
+        "--limit", type=int, help="texts or rows that are measured; all unless given"
+    )
+    parser.add_argument("--out", type=Path, default=ROOT / "build" / "kovaleva")
+    given = parser.parse_args()
+    given.out.mkdir(parents=True, exist_ok=True)
+    for name in given.only or [*SIMPLE, *FOLDERS]:
+        print(f"\n== {name}", flush=True)
+        if name in SIMPLE:
+            told(SIMPLE[name](given.out / name, given.limit), given.out / f"{name}.json")
+            continue
+        done = task(name, given.out / name, given.limit)
+        told(done, given.out / f"{name}.json")
+        frames = disabled_frames(name, done, given.out / f"{name}-frames", given.limit)
+        told(frames, given.out / f"{name}-frames.json")
+
+
+if __name__ == "__main__":
+    main()
