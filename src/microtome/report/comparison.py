@@ -19,6 +19,9 @@ Rows = Sequence[Mapping[str, Any]]
 ELSEWHERE = "see the finding"
 NOT_COMPARED = "not measured here"
 NOT_RUN = "not part of this run"
+# What the papers' tables show: the first layers duplicated, members picked on the rows they score.
+_PAPERS_STRATEGIES = (None, "baseline", "first")
+_PAPERS_SELECTIONS = (None, "none", "same rows")
 FREE = -0.01  # a cut is free when it is sure to cost less than a point
 
 
@@ -67,6 +70,8 @@ def _mean(figure: PaperFigure, rows: Rows) -> str:
         for row in rows
         if row.get("metric") == figure.metric
         and row.get("stage") in (None, "finetuned")
+        and row.get("strategy") in _PAPERS_STRATEGIES
+        and row.get("selection") in _PAPERS_SELECTIONS
         and all(row.get(column) == wanted for column, wanted in figure.columns)
         and is_number(row.get("value"))
     ]
