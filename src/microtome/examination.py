@@ -7,7 +7,7 @@ out; one that fails is reported, and the others go on.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from microtome.errors import RequestError, RunError
 from microtome.experiments import Rows, Subject, subject_of
 from microtome.report.page import Page, Section
 from microtome.runs import RunResult, open_run
-from microtome.study import Part, Study, Wanted, Workers, part_of, study
+from microtome.study import Part, Row, Study, Wanted, Workers, part_of, study
 from microtome.views import Cell, Table
 
 EXAMINATION = "examination"
@@ -158,7 +158,7 @@ def page_of(result: RunResult) -> Page:
         what = "Examination"
     on = f" on {asked['task']}" if asked["task"] else ""
     return Page(
-        title=f"{what} of {asked['model']}{on}",
+        title=f"{what} of {_short(asked['model'])}{on}",
         model=asked["model"],
         task=asked["task"],
         answers=tuple(part.finding for part in parts),
@@ -166,6 +166,12 @@ def page_of(result: RunResult) -> Page:
         front=tuple(cost_table(parts)),
         facts=facts_of(result),
     )
+
+
+def _short(model: str) -> str:
+    """A folder by its own name; embedded names and hub ids as they are."""
+    is_path = Path(model).is_absolute() or model.startswith((".", "~"))
+    return Path(model).name or model if is_path else model
 
 
 def cost_table(parts: list[Part]) -> list[Table]:
@@ -177,24 +183,36 @@ def cost_table(parts: list[Part]) -> list[Table]:
         if row["strategy"] == "top" and not row.get("refused")
     ]
     rows = [_priced(_variant(row), row) for row in sorted(cut, key=lambda row: -row["layers"])]
-    heads = by_name.get("head-disabling", ())
     # A disabled head computes what it did before: it weighs and takes what the baseline does.
-    price = (rows[0][-2], rows[0][-1]) if rows else (None, None)
-    for row in heads:
-        if row["target"] == "baseline":
-            ends = (row["honest_gain"], row["honest_low"], row["honest_high"])
-            label = f"head {row['honest_target']} disabled (honest gain)"
-            rows.append((label, row["honest_value"], *ends, *price))
-        elif row.get("chosen") and row["n_heads_disabled"] > 1:
-            label = f"{row['n_heads_disabled']} heads disabled (chosen greedily)"
-            ends = (row["delta"], row["low"], row["high"])
-            rows.append((label, row["value"], *ends, *price))
+    price = rows[0][-2:] if rows else (None, None)
+    heads = _disabled(by_name.get("head-disabling", ()))
+    rows += [(*row, *price) for row in (heads[1:] if rows else heads)]
     if not rows:
         return []
-    columns = ("variant", "score", "change", "low", "high", "parameters", "speed")
+    columns: tuple[str, ...] = (
+        "variant", "score", "change", "low", "high", "parameters", "speed",
+    )  # fmt: skip
+    if not cut:
+        columns, rows = columns[:-2], [row[:-2] for row in rows]
     shown = ("score", "change", "low", "high")
     title = "What may be cut, and what it saves (a disabled head saves nothing)"
     return [Table(title, columns, tuple(rows), percent=shown)]
+
+
+def _disabled(rows: Sequence[Row]) -> list[tuple[Cell, ...]]:
+    """The baseline, the head and the set to disable: scored on rows they weren't picked on."""
+    shown: list[tuple[Cell, ...]] = []
+    for row in rows:
+        if row["target"] == "baseline":
+            shown.append((_variant(row), row["value"], row["delta"], None, None))
+            ends = (row["honest_gain"], row["honest_low"], row["honest_high"])
+            label = f"head {row['honest_target']} disabled (honest gain)"
+            shown.append((label, row["honest_value"], *ends))
+    for row in rows:
+        if row.get("chosen") and row["n_heads_disabled"] > 1:
+            label = f"{row['n_heads_disabled']} heads disabled (chosen greedily)"
+            shown.append((label, row["value"], row["delta"], row["low"], row["high"]))
+    return shown
 
 
 def _variant(row: Mapping[str, Any]) -> str:
