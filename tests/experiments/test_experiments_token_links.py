@@ -230,6 +230,7 @@ def test_a_head_made_to_attend_to_subjects_is_found_on_the_gold_text(tmp_path):
     assert is_found(row)
     assert EXPERIMENT.summary(rows)["verb-subject (verb→subject)"]["head"] == f"{LAYER}.{HEAD}"
     assert row["excess_low"] > 0.1
+    assert row["stripe_control"] > 0.5 * row["attention"]  # it is a stripe: every word attends
 
 
 def test_the_offset_control_rejects_a_pure_previous_token_head(tmp_path):

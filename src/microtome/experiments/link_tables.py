@@ -64,6 +64,7 @@ def _rows(
     clusters = texts.clusters
     score = head_scores(reduction.values, clusters=clusters)
     control = head_scores(reduction.control, clusters=clusters)
+    stripe = head_scores(reduction.stripe, clusters=clusters)
     difference = reduction.values - reduction.control
     excess = head_scores(difference, clusters=clusters)
     p = beyond_chance(difference, clusters=clusters)
@@ -74,7 +75,8 @@ def _rows(
             {
                 "layer": place[0], "head": place[1], "attention": one["mean"], "low": one["low"],
                 "high": one["high"], "n": one["n"], "control": control.at(*place)["mean"],
-                "excess": over["mean"], "excess_low": over["low"], "excess_high": over["high"],
+                "stripe_control": stripe.at(*place)["mean"], "excess": over["mean"],
+                "excess_low": over["low"], "excess_high": over["high"],
                 "p_maxt": number(p[place]), "diagonal": float(diagonal[place]),
                 "n_links": reduction.n_links, "n_alone": reduction.n_alone, "feature": None,
             }
@@ -103,7 +105,7 @@ def cls_rows(model: PreTrainedModel, texts: AnnotatedTexts) -> list[dict[str, An
                 {
                     "link": CLS, "direction": f"{CLS}→{feature}", "layer": last, "head": head,
                     "attention": one["mean"], "low": one["low"], "high": one["high"],
-                    "n": one["n"], "control": control,
+                    "n": one["n"], "control": control, "stripe_control": None,
                     "excess": None if control is None else one["mean"] - control,
                     "excess_low": None, "excess_high": None, "p_maxt": None, "diagonal": None,
                     "n_links": None, "n_alone": None, "feature": feature,

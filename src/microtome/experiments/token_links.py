@@ -3,7 +3,8 @@
 Per head, the attention between a verb and its subject, a noun and its pronoun, and a word that both
 texts of a pair have, in both directions: the largest weight among their pieces, averaged over the
 links of a text, then over texts. Control: the same link moved elsewhere in the text, with the same
-signed offsets, where no such link is. The paper finds candidates that coincide with diagonal heads;
+signed offsets, where no such link is; beside it the same keys from other queries (a stripe), and
+how diagonal the head is. The paper finds candidates that coincide with diagonal heads;
 a head that goes by position has the control's weight. Beside it, what [CLS] attends to in the last
 layer: [SEP] most on most tasks, the paper reports, punctuation on STS-B, RTE and QNLI.
 """
@@ -99,10 +100,10 @@ def _leaders(rows: Rows) -> tuple[Table, ...]:
     if not best:
         return ()
     columns = (
-        "link", "direction", "head_name", "attention", "control", "excess", "excess_low",
-        "excess_high", "p_maxt", "diagonal", "n",
+        "link", "direction", "head_name", "attention", "control", "stripe_control", "excess",
+        "excess_low", "excess_high", "p_maxt", "diagonal", "n",
     )  # fmt: skip
-    shown = ("attention", "control", "excess", "excess_low", "excess_high", "diagonal")
+    shown = tuple(name for name in columns[3:] if name not in ("p_maxt", "n"))
     named = [{"head_name": name_of(row), **row} for row in best]
     title = "The head that follows each link most, beyond its offset"
     return (table_of(title, named, columns, percent=shown),)
@@ -230,8 +231,8 @@ EXPERIMENT = Experiment(
     question="Do heads follow links between words, or only their distance?",
     method=__doc__ or "",
     columns=(
-        "link", "direction", "layer", "head", "attention", "low", "high", "n", "control", "excess",
-        "p_maxt", "diagonal", "feature",
+        "link", "direction", "layer", "head", "attention", "low", "high", "n", "control",
+        "stripe_control", "excess", "p_maxt", "diagonal", "feature",
     ),
     plan=plan,
     views=views,
