@@ -76,7 +76,8 @@ def cuts_of(model: PreTrainedModel, strategy: str) -> Iterator[Cut]:
         try:
             edited = apply(edit, model)
         except EditError as error:  # ModernBERT's layer 0 has to stay; so has an only layer
-            yield Cut(name, edit.text, None, error.message)
+            why = "; ".join(part for part in (error.message, error.hint) if part)
+            yield Cut(name, edit.text, None, why)
             continue
         certify_weights(edit, model, edited).require()
         yield Cut(name, edit.text, edited)
