@@ -104,8 +104,10 @@ def test_a_refused_cut_is_a_row_that_says_why(tmp_path):
     assert "3 cuts can't be made in this model" in part.finding
     assert rows["each", "0"]["refused"] in part.finding
     assert part.experiment.summary(part.rows)["n_refused"] == 3
-    table = part.experiment.views(part.rows)[1]
-    assert {row[-1] for row in table.rows if row[-1]} == {rows[cut]["refused"] for cut in refused}
+    curve, prices, table = part.experiment.views(part.rows)
+    assert [series.name for series in curve.series] == ["removed from the top"]
+    assert len(prices.rows) == 4  # remove(1), remove(2), keep(0-1), keep(0)
+    assert set(table.rows) == {(rows[cut]["edit"], rows[cut]["refused"]) for cut in refused}
     variants = [row[0] for row in cost_table([part])[0].rows]
     assert variants == ["as it is", "top 1 removed", "top 2 removed"]
 
@@ -114,7 +116,7 @@ def test_a_model_of_one_layer_has_nothing_to_cut_and_says_so(tmp_path):
     part, _, _ = studied(tmp_path, "bert", num_hidden_layers=1)
     assert [row["target"] for row in part.rows] == ["baseline", "0", "baseline", "baseline"]
     assert "1 cut can't be made" in part.finding
-    assert len(part.experiment.views(part.rows)) == 2
+    assert len(part.experiment.views(part.rows)) == 3
 
 
 def test_the_words_follow_the_rows(tmp_path):

@@ -179,10 +179,13 @@ def numbered(rows: Rows) -> list[Row]:
 
 
 def views(rows: Rows) -> tuple[View, ...]:
-    """Score against the layers left, and a table with the price of every cut."""
+    """Score against the layers left, the price of every cut, and the cuts that can't be made."""
+    made = [row for row in numbered(rows) if row["target"] != "baseline"]
     series = []
     for way in ("top", "bottom"):
         cut = sorted((r for r in numbered(rows) if r["strategy"] == way), key=lambda r: r["layers"])
+        if way == "bottom" and len(cut) < 2:
+            continue  # all of them refused: the baseline alone is no curve
         series.append(
             Series(
                 f"removed from the {way}",
@@ -195,13 +198,14 @@ def views(rows: Rows) -> tuple[View, ...]:
     curve = Curve(
         "Layers removed, without training", "layers left", rows[0]["metric"], tuple(series)
     )
-    columns = ["edit", "layers", "value", "delta", "low", "high", "p_holm", "parameters", "speed"]
-    if len(numbered(rows)) < len(rows):
-        columns.append("refused")
-    ordered = [r for r in rows if r["target"] != "baseline"]
-    cells: tuple[tuple[Cell, ...], ...] = tuple(tuple(r.get(c) for c in columns) for r in ordered)
+    columns = ("edit", "layers", "value", "delta", "low", "high", "p_holm", "parameters", "speed")
+    cells: tuple[tuple[Cell, ...], ...] = tuple(tuple(r[c] for c in columns) for r in made)
     shown = ("value", "delta", "low", "high")
-    return curve, Table("What each cut costs and saves", tuple(columns), cells, percent=shown)
+    prices = Table("What each cut costs and saves", columns, cells, percent=shown)
+    refused = tuple((row["edit"], row["refused"]) for row in rows if row.get("refused"))
+    if not refused:
+        return curve, prices
+    return curve, prices, Table("Cuts that can't be made", ("edit", "refused"), refused)
 
 
 def finding(rows: Rows) -> str:
