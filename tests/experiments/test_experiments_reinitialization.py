@@ -203,11 +203,14 @@ def test_claims_are_judged_from_rows():
     assert "can't separate the edit from the seed" in answer(once, "last layers")
     five = made(curves(lambda k: 0.05 * min(max(k - 4, 0), 4) / 4))
     assert answer(five, "middle layers").startswith("holds: ")
-    assert answer(flat, "middle layers").startswith("can't tell")
+    assert answer(flat, "middle layers").startswith("doesn't hold: ")
+    assert answer(once, "middle layers").startswith("can't tell: ")
     sharp = made(curves(lambda k: 0.2 * (k > 8)), task="qnli")
     assert answer(sharp, "qnli").startswith("holds: all rows: most when layer 3 goes (−20.0")
     assert answer(made(curves(lambda k: 0.2 * (k > 3)), task="qnli"), "qnli").startswith("doesn't")
     assert answer(made(curves(lambda k: 0.2 * (k > 8))), "qnli").startswith("on sst2: ")
+    alone = made(curves(lambda k: 0.2 * (k > 8), noise=(0.0,)), task="qnli")
+    assert answer(alone, "qnli").startswith("can't tell: ")
 
 
 def test_little_data_with_pretraining_against_much_without():

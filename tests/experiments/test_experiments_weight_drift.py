@@ -143,15 +143,16 @@ def test_shared_layers_get_their_own_weights_first(tmp_path):
     assert len({row["distance"] for row in part.rows}) == 3
 
 
-def made(curves, task="sst2", match_steps=False):
+def made(curves, task="sst2", match_steps=False, n_seeds=3):
     """Rows of one part: ``curves[fraction][layer]``."""
-    common = {"task": task, "model": "m", "part": "output", "seed": 0, "norm": 10.0,
+    common = {"task": task, "model": "m", "part": "output", "norm": 10.0,
               "n_parameters": 100, "match_steps": match_steps}  # fmt: skip
     return [
-        {**common, "fraction": f, "n_train": round(1000 * f), "layer": layer, "distance": d,
-         "relative": d / 10, "per_parameter": d / 10}
+        {**common, "seed": seed, "fraction": f, "n_train": round(1000 * f), "layer": layer,
+         "distance": d, "relative": d / 10, "per_parameter": d / 10}
         for f, curve in curves.items()
         for layer, d in enumerate(curve)
+        for seed in range(n_seeds)
     ]  # fmt: skip
 
 
@@ -162,7 +163,10 @@ def test_claims_are_judged_from_rows():
     assert measured(made({1.0: rising[::-1]}))["depth"].startswith("doesn't hold")
     assert measured(made({1.0: [1, 2, 1, 2, 1, 2]}))["depth"].startswith("can't tell")
     low = [d / 4 for d in rising]
-    assert measured(made({1.0: rising, 0.1: low}))["data"].startswith("holds: all rows: mean 1.33")
+    both = {1.0: rising, 0.1: low}
+    words = "so in 3 of 3 seeds; all rows: mean 1.33"  # 8.0 / 6
+    assert measured(made(both))["data"].startswith(f"holds: {words}")
+    assert measured(made(both, n_seeds=1))["data"].startswith("can't tell: so in 1 of 1 seeds")
     shifted = [d - 0.5 for d in rising]  # parallel: no steeper
     assert measured(made({1.0: low, 0.1: shifted}))["data"].startswith("doesn't hold")
     assert "can't tell from one task" in measured(made({1.0: rising}, task="cola"))["cola"]

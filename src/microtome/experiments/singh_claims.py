@@ -17,6 +17,7 @@ from microtome.experiments.training_sizes import size_name, sizes
 if TYPE_CHECKING:
     from microtome.statistics import SeedDifference
 
+ENOUGH_SEEDS = 3
 HARDLY = 0.01  # "hardly matter": less than a point
 ABOUT = (0.03, 0.07)  # "about 5 points"
 SST = ("sst2", "sst2-sentence")
@@ -41,6 +42,11 @@ def above(found: SeedDifference, bound: float) -> bool | None:
     if found.interval is None or found.interval.low <= bound <= found.interval.high:
         return None
     return found.interval.low > bound
+
+
+def enough_seeds(rows: Rows) -> bool:
+    """Whether there are as many seeds as a verdict on trained models needs."""
+    return len({row["seed"] for row in rows}) >= ENOUGH_SEEDS
 
 
 def reinitialization(rows: Rows) -> dict[str, str]:
@@ -75,11 +81,13 @@ def _middle(
     if not {top, middle} <= curve.keys() or top == middle:
         return {}
     found = difference(curve[middle], curve[top])
-    holds = above(found, 0.0)
-    if holds is False and found.interval is not None:
-        holds = -found.interval.high <= ABOUT[1] and -found.interval.low >= ABOUT[0]
-    elif holds is True:
-        holds = False
+    holds = None
+    if found.interval is not None:
+        least, most = -found.interval.high, -found.interval.low
+        if ABOUT[0] <= least and most <= ABOUT[1]:
+            holds = True
+        elif most < ABOUT[0] or least > ABOUT[1]:
+            holds = False
     numbers = f"with {size_name(size)}, from {top} to {middle} re-initialised layers {said(found)}"
     return {"middle layers": judged(holds, numbers, rows, SST)}
 
@@ -120,7 +128,8 @@ def _steepest(
         texts.append(f"{size_name(size)}: most when layer {n_layers - high} goes ({fall} points)")
     if not texts:
         return {}
-    return {"qnli": judged(all(early), "; ".join(texts), rows, ("qnli",))}
+    holds = all(early) if enough_seeds(rows) else None
+    return {"qnli": judged(holds, "; ".join(texts), rows, ("qnli",))}
 
 
 def _straight(rows: Rows, curves: Mapping[float, Mapping[int, list[Row]]]) -> dict[str, str]:
@@ -228,17 +237,25 @@ def weight_drift(rows: Rows) -> dict[str, str]:
 
 
 def _with_data(rows: Rows, sized: Sequence[float]) -> str:
-    """Whether the curve shifts up and gets steeper with every larger training size."""
-    from microtome.experiments.weight_drift import drift, steepness
-
-    curves = [drift(rows, size) for size in sized]
-    means = [sum(curve.values()) / len(curve) for curve in curves]
-    slopes = [steepness(curve) for curve in curves]
-    ordered = [all(a > b for a, b in pairwise(v)) for v in (means, slopes)]
+    """Whether the curve shifts up and gets steeper with every larger size, seed by seed."""
+    by_seed = {row["seed"]: [r for r in rows if r["seed"] == row["seed"]] for row in rows}
+    votes = [
+        all(more > less for values in _levels(own, sized) for more, less in pairwise(values))
+        for own in by_seed.values()
+    ]
+    holds = None if any(votes) != all(votes) or not enough_seeds(rows) else all(votes)
     numbers = "; ".join(
         f"{size_name(size)}: mean {mean:.3g}, steepness {slope:.3g}"
-        for size, mean, slope in zip(sized, means, slopes, strict=True)
+        for size, mean, slope in zip(sized, *_levels(rows, sized), strict=True)
     )
     matched = any(row.get("match_steps") for row in rows)
     remark = "as many updates each" if matched else "more data were also more updates"
-    return f"{verdict(all(ordered))}: {numbers} ({remark})"
+    return f"{verdict(holds)}: so in {sum(votes)} of {len(votes)} seeds; {numbers} ({remark})"
+
+
+def _levels(rows: Rows, sized: Sequence[float]) -> tuple[list[float], list[float]]:
+    """The mean distance and its slope over layers, at every size."""
+    from microtome.experiments.weight_drift import drift, steepness
+
+    curves = [drift(rows, size) for size in sized]
+    return [sum(c.values()) / len(c) for c in curves], [steepness(c) for c in curves]
