@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from microtome.experiments.block_scan import SCAN
@@ -17,8 +17,8 @@ from microtome.experiments.depth_table import (
     compared,
 )
 from microtome.experiments.experiment import Rows, counted, percent, points
-from microtome.experiments.strategies import BASELINE, is_deeper
-from microtome.views import Cell, Curve, HeatMap, Series, Table, View
+from microtome.experiments.strategies import BASELINE, EACH, is_deeper
+from microtome.views import Cell, Curve, HeatMap, Series, Table, View, table_of
 
 Row = Mapping[str, Any]
 MOST_SENTENCES = 6
@@ -43,10 +43,15 @@ def views(rows: Rows) -> tuple[View, ...]:
     arms = arms_of(rows)
     if arms:
         metric = next(r["primary"] for r in rows if r.get("stage") == "finetuned")
-        title = "Fine-tuned, mean over seeds"
-        found += [Curve(title, "layers", metric, _by_strategy(arms)), _table(compared(arms))]
-    if decoded := decoded_rows(rows):
-        found.append(_decoded_curve(decoded))
+        if lines := _by_strategy(arms):
+            found.append(Curve("Fine-tuned, mean over seeds", "layers", metric, lines))
+        found.append(_table(compared(arms)))
+    decoded = decoded_rows(rows)
+    if lines := _decoded_lines(decoded):
+        title = "Last state decoded, no training"
+        found.append(Curve(title, "layers", "token accuracy", lines))
+    if any(row["strategy"] == EACH for row in decoded):
+        found.append(_each_table(decoded))
     if any(row["strategy"] == SCAN for row in rows):
         found.append(_scan_map([row for row in rows if row["strategy"] == SCAN]))
     return tuple(found)
@@ -55,7 +60,7 @@ def views(rows: Rows) -> tuple[View, ...]:
 def _by_strategy(arms: Sequence[Arm]) -> tuple[Series, ...]:
     base = [arm for arm in arms if arm.strategy == BASELINE]
     series = []
-    for strategy in dict.fromkeys(arm.strategy for arm in arms if arm.strategy != BASELINE):
+    for strategy in _drawn(arm.strategy for arm in arms):
         own = [arm for arm in arms if arm.strategy == strategy]
         line = sorted(base + own, key=lambda arm: arm.n_layers)
         ends = [arm.ends for arm in line]
@@ -71,10 +76,15 @@ def _by_strategy(arms: Sequence[Arm]) -> tuple[Series, ...]:
     return tuple(series)
 
 
-def _decoded_curve(rows: Sequence[Row]) -> Curve:
+def _drawn(strategies: Iterable[str]) -> list[str]:
+    """Strategies that make a line; single layers left out have all the same number of layers."""
+    return [one for one in dict.fromkeys(strategies) if one not in (BASELINE, EACH)]
+
+
+def _decoded_lines(rows: Sequence[Row]) -> tuple[Series, ...]:
     base = [row for row in rows if row["strategy"] == BASELINE]
     series = []
-    for strategy in dict.fromkeys(r["strategy"] for r in rows if r["strategy"] != BASELINE):
+    for strategy in _drawn(row["strategy"] for row in rows):
         own = [row for row in rows if row["strategy"] == strategy]
         line = sorted(base + own, key=lambda row: row["layers"])
         x = tuple(float(row["layers"]) for row in line)
@@ -83,7 +93,14 @@ def _decoded_curve(rows: Sequence[Row]) -> Curve:
         )
         series.append(Series(strategy, x, y, low, high))
         series.append(Series(f"{strategy}, random blocks", x, beside, is_control=True))
-    return Curve("Last state decoded, no training", "layers", "token accuracy", tuple(series))
+    return tuple(series)
+
+
+def _each_table(rows: Sequence[Row]) -> Table:
+    own = [dict(row) for row in rows if row["strategy"] in (BASELINE, EACH)]
+    shown = ("value", "low", "high", "control")
+    title = "Last state decoded with single layers left out, no training"
+    return table_of(title, own, ("edit", "layers", *shown), percent=shown)
 
 
 def _table(found: Sequence[Against]) -> Table:
