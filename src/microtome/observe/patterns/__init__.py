@@ -1,0 +1,1 @@
+"""Patterns of attention maps: the five classes, a rule, a small network, counts over a stream."""
