@@ -53,6 +53,8 @@ def embedded(family: Family, batch: Batch) -> Tensor:
     """The states at depth 0: (B, L, D)."""
     ids = torch.from_numpy(batch.ids)
     positions = torch.arange(ids.shape[1]).expand_as(ids)
+    if batch.starts is not None:
+        positions = positions + torch.from_numpy(batch.starts)[:, None]
     return family.embed(ids, positions, torch.from_numpy(batch.segments))
 
 

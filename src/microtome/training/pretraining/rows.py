@@ -36,10 +36,14 @@ class Batch:
     segments: Array  # (B, L)
     positions: Array  # (B, K), ascending
     labels: Array  # (B, K)
+    starts: Array | None = None  # (B,): where in the position table each row begins; None: at 0
 
     def part(self, rows: slice) -> Batch:
         """Some of the rows."""
-        return Batch(self.ids[rows], self.segments[rows], self.positions[rows], self.labels[rows])
+        starts = None if self.starts is None else self.starts[rows]
+        return Batch(
+            self.ids[rows], self.segments[rows], self.positions[rows], self.labels[rows], starts
+        )
 
 
 def cut(stream: Array, *, length: int, offset: int, tokens: Tokens) -> Array:
@@ -101,10 +105,13 @@ def make_batch(
     tokens: Tokens,
     random: np.random.Generator,
     shares: tuple[float, float] = (0.8, 0.1),
+    n_positions: int = 0,
 ) -> Batch:
     """Split the share `pairs` of the rows in two segments, then ask for `rate` of the tokens.
 
-    Of those, `shares` become [MASK] and a random token; the others stay as they are.
+    Of those, `shares` become [MASK] and a random token; the others stay as they are. With more
+    `n_positions` than the rows are long, every second row begins anywhere in the position table:
+    else short rows would leave most of it untrained.
     """
     ids, segments = split_in_two(rows, share=pairs, tokens=tokens, random=random)
     n_asked = max(1, round(rate * (rows.shape[1] - 2)))
@@ -118,7 +125,8 @@ def make_batch(
     shown = np.where(how < hidden, tokens.mask, np.where(how < replaced, guesses, labels))
     masked = ids.copy()
     np.put_along_axis(masked, positions, shown, axis=1)
-    return Batch(masked, segments, positions, labels)
+    starts = random.integers(max(1, n_positions - rows.shape[1] + 1), size=len(rows))
+    return Batch(masked, segments, positions, labels, np.where(np.arange(len(rows)) % 2, starts, 0))
 
 
 def split_in_two(

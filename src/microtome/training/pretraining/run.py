@@ -192,6 +192,7 @@ class Training:
             pairs=PAIRS,
             tokens=tokens,
             random=np.random.default_rng([self.request.seed, 2, step]),
+            n_positions=self.request.positions,
         )
 
     def _rows(self, stage: Stage) -> list[RowOrder]:
