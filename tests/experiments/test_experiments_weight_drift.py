@@ -174,7 +174,7 @@ def test_claims_are_judged_from_rows():
 
 def test_the_words_and_views_follow_the_rows():
     experiment = find_experiment(NAME)
-    found = made({1.0: [0.1, 0.5, 0.3]})
+    found = made({1.0: [0.1, 0.5, 0.3]}, n_seeds=1)
     words = experiment.finding(found)
     assert "furthest in layer 1: 0.5 (5 % of its norm), 0.1 at least" in words
     assert "+0.50" in words  # ranks 1, 3, 2
