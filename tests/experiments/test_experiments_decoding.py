@@ -60,6 +60,14 @@ def share(states, head, batch, counted):
 
 
 @torch.no_grad()
+def first_text(head, states):
+    """What the first text becomes, token by token."""
+    tokenizer = tiny_tokenizer("bert")
+    n_tokens = len(tokenizer(TEXTS[0])["input_ids"])
+    return " ".join(tokenizer.convert_ids_to_tokens(head(states[0, :n_tokens]).argmax(-1)))
+
+
+@torch.no_grad()
 def states_of(model, batch):
     return model(**batch, output_hidden_states=True).hidden_states
 
@@ -84,18 +92,23 @@ def test_a_text_file_is_measured_whole_and_the_first_depth_is_the_embeddings(tex
     for row, states in zip(rows, states_of(model, batch), strict=True):
         assert row["accuracy"] == pytest.approx(share(states, model.cls, batch, counted))
         assert row["n"] == counted.sum().item()
+        assert row["decoded"] == first_text(model.cls, states)
 
 
 def test_deeper_models_of_free_layers_equal_plain_transformers(texts, tmp_path):
-    folder = save_tiny(tmp_path / "m", "bert", "mlm", with_tokenizer=True)
+    # Small weights: some tokens come back from every depth, and not all.
+    folder = save_tiny(tmp_path / "m", "bert", "none", with_tokenizer=True, std=0.15)
     rows = studied(folder, texts, tmp_path / "run", layers="all")
     deeper = {row["layers"]: row for row in rows if row["edit"]}
-    model = AutoModelForMaskedLM.from_pretrained(folder).eval()
+    model = AutoModel.from_pretrained(folder).eval()
+    words = model.get_input_embeddings().weight
     batch, counted = batch_of(tiny_tokenizer("bert"), TEXTS)
     assert sorted(deeper) == [3, 4, 5, 6]
     for n_layers, row in deeper.items():
-        states = states_of(extended(model.bert, n_layers), batch)[-1]
-        assert row["accuracy"] == pytest.approx(share(states, model.cls, batch, counted))
+        states = states_of(extended(model, n_layers), batch)[-1]
+        plain = share(states, lambda state: state @ words.T, batch, counted)
+        assert 0 < plain < 1
+        assert row["accuracy"] == pytest.approx(plain)
         assert row["depth"] == n_layers
         assert row["edit"] == f"extend({n_layers})"
     last = next(row for row in rows if not row["edit"] and row["depth"] == 3)
@@ -104,15 +117,20 @@ def test_deeper_models_of_free_layers_equal_plain_transformers(texts, tmp_path):
 
 
 def test_deeper_models_of_one_shared_layer_equal_plain_transformers(texts, tmp_path):
-    folder = save_tiny(tmp_path / "m", "albert", "mlm", with_tokenizer=True)
+    folder = save_tiny(tmp_path / "m", "albert", "none", with_tokenizer=True, std=0.15)
     rows = studied(folder, texts, tmp_path / "run", layers="3-5,9")
     deeper = {row["layers"]: row for row in rows if row["edit"]}
     assert sorted(deeper) == [3, 4, 5, 9]
     batch, counted = batch_of(tiny_tokenizer("albert"), TEXTS)
     for n_layers, row in deeper.items():
-        model = AutoModelForMaskedLM.from_pretrained(folder, num_hidden_layers=n_layers).eval()
-        states = states_of(model, batch)[-1]
-        assert row["accuracy"] == pytest.approx(share(states, model.predictions, batch, counted))
+        model = AutoModel.from_pretrained(folder, num_hidden_layers=n_layers).eval()
+        up = model.encoder.embedding_hidden_mapping_in.weight  # (hidden, embedding)
+        words = model.get_input_embeddings().weight
+        plain = share(
+            states_of(model, batch)[-1], lambda s, w=words, u=up: s @ u @ w.T, batch, counted
+        )
+        assert 0 < plain < 1
+        assert row["accuracy"] == pytest.approx(plain)
 
 
 def test_a_grafted_head_reads_the_fine_tuned_states_beside_the_donors_own(texts, tmp_path):
@@ -127,6 +145,7 @@ def test_a_grafted_head_reads_the_fine_tuned_states_beside_the_donors_own(texts,
         assert {row["readout"] for row in own} == {"graft" if name == "finetuned" else "mlm"}
         for row, states in zip(own, states_of(model, batch), strict=True):
             assert row["accuracy"] == pytest.approx(share(states, pretrained.cls, batch, counted))
+            assert row["decoded"] == first_text(pretrained.cls, states)
 
 
 def test_a_model_is_fine_tuned_first_and_read_through_the_head_it_had(tmp_path):
@@ -143,7 +162,7 @@ def test_a_model_is_fine_tuned_first_and_read_through_the_head_it_had(tmp_path):
     }
     assert [row["readout"] for row in by["pretrained"]] == ["mlm"] * 4
     assert [row["readout"] for row in by["finetuned"]] == ["graft"] * 4
-    assert by["pretrained"][-1]["accuracy"] != by["finetuned"][-1]["accuracy"]
+    assert by["pretrained"][-1]["decoded"] != by["finetuned"][-1]["decoded"]
 
 
 def test_a_fitted_head_comes_from_other_text_and_reads_every_curve(texts, tmp_path):

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from microtome.experiments.comparing import Outcome, as_metric, compare
 from microtome.experiments.predictions import Indices, Judge, Logits, on_rows, score_on
 from microtome.experiments.strategies import BASELINE
-from microtome.statistics import Interval, bootstrap, halves
+from microtome.statistics import Interval, accuracy_interval, bootstrap, halves
 from microtome.statistics.selection import HALF_LEVEL
 
 NONE, SAME, OTHER = "none", "same rows", "other rows"
@@ -181,6 +181,8 @@ def _ends(
 
 
 def _interval(found: Outcome, clusters: NDArray[np.int64] | None) -> Interval:
+    if isinstance(found, np.ndarray) and np.isin(found, (0.0, 1.0)).all():
+        return accuracy_interval(found, clusters=clusters, level=HALF_LEVEL)
     return bootstrap(as_metric(found), clusters=clusters, level=HALF_LEVEL)
 
 
