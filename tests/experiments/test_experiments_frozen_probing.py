@@ -243,6 +243,11 @@ def test_claims_are_judged_from_rows():
     assert measured(zero)["cola"] == "holds: 0 at 11 of 13 points (paper recipe)"
     falls = measured(made([0.9] * 6 + [0.6] * 7))["decline"]
     assert "the steepest step is from 5 to 6: −30.0" in falls
+    assert falls.startswith("holds: ")
+    assert measured(made([0.9] * 3 + [0.6] * 10))["decline"].startswith("doesn't hold")
+    slope = made([0.9 - 0.02 * k for k in range(13)], task="sst2")
+    assert measured(slope)["decline"].startswith("holds: ")
+    assert measured(made([0.9] * 13))["decline"].startswith("can't tell")
 
 
 @pytest.mark.parametrize(

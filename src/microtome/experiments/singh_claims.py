@@ -21,6 +21,7 @@ ENOUGH_SEEDS = 3
 HARDLY = 0.01  # "hardly matter": less than a point
 ABOUT = (0.03, 0.07)  # "about 5 points"
 SST = ("sst2", "sst2-sentence")
+FALLS = 0.02  # a curve that falls less has no shape to tell of
 FLAT = 0.1  # "about linear": less than a tenth of the drop away from the chord
 
 
@@ -164,7 +165,7 @@ def frozen_probing(rows: Rows) -> dict[str, str]:
     recipe, size = recipes(rows)[0], sizes(rows)[0]
     curve = by_place(probed(rows, recipe, size), "removed")
     answers = {
-        "decline": judged(None, _decline(curve), rows, ("sst2", "qnli")),
+        "decline": judged(*_decline(curve, rows[0].get("task")), rows, (*SST, "qnli")),
         "peak": _peak(curve, by_place(beside(rows, size), "removed")),
     }
     if 2 in curve:
@@ -185,14 +186,18 @@ def _top_layers(own: Sequence[Row]) -> tuple[bool | None, str]:
     return holds, f"without the top two {points(mean)} points ({points(low)} to {points(high)})"
 
 
-def _decline(curve: Mapping[int, list[Row]]) -> str:
+def _decline(curve: Mapping[int, list[Row]], task: str | None) -> tuple[bool | None, str]:
+    """Steep: half of the whole fall in one step; QNLI's is at the sixth of twelve layers."""
     steps = list(pairwise(curve))
     if not steps:
-        return "one depth only"
+        return None, "one depth only"
     low, high = min(steps, key=lambda s: mean_of(curve[s[1]]) - mean_of(curve[s[0]]))
     fall = mean_of(curve[high]) - mean_of(curve[low])
     whole = mean_of(curve[max(curve)]) - mean_of(curve[min(curve)])
-    return (
+    steep, holds = fall <= whole / 2, None
+    if whole < -FALLS and max(curve) == 12:
+        holds = steep and high == 6 if task == "qnli" else not steep
+    return holds, (
         f"{points(whole)} points from {min(curve)} to {max(curve)} removed; the steepest step is"
         f" from {low} to {high}: {points(fall)}"
     )
