@@ -142,7 +142,7 @@ def candidates(source: Drawn, n_texts: int, rng) -> list[tuple[Map, int]]:
 
 
 def drawn(pool: list[tuple[Map, int]], n: int, per_head: int, rng) -> list[Map]:
-    """Half at random, half by turns from the rule's classes; no head more often than ``per_head``."""
+    """Half at random, half by turns from the rule's classes; ``per_head`` at most."""
     order = rng.permutation(len(pool))
     taken: dict[int, None] = {}
     of_head: dict[tuple, int] = {}

@@ -89,6 +89,7 @@ MODULES = {
     "reinitialization": "reinitialization",
     "frozen-probing": "frozen_probing",
     "weight-drift": "weight_drift",
+    "attention-patterns": "attention_patterns",
     "frame-relations": "frame_relations",
     "attention-drift": "attention_drift",
     "initialization": "initialization",

@@ -101,7 +101,9 @@ def load_labels(path: Path, maps: Sequence[Map]) -> NDArray[np.int64]:
     """The class of every map, as a place in :data:`PATTERNS`."""
     given = {row["map"]: row["label"] for row in _table(path)}
     if unknown := sorted(set(given.values()) - set(PATTERNS)):
-        raise DataError(f"{path.name} has the label {unknown[0]!r}", f"labels: {', '.join(PATTERNS)}")
+        raise DataError(
+            f"{path.name} has the label {unknown[0]!r}", f"labels: {', '.join(PATTERNS)}"
+        )
     if missing := [one.about["map"] for one in maps if one.about["map"] not in given]:
         raise DataError(f"{path.name} has no label for map {missing[0]}")
     labels = np.array([PATTERNS.index(given[one.about["map"]]) for one in maps], dtype=np.int64)

@@ -1,0 +1,271 @@
+"""Train a classifier of attention patterns from a folder of labelled maps, and say how good it is.
+
+    python -m microtome.training.patterns FOLDER --out classifier.safetensors
+
+Cross-validation keeps all maps of a head on one side. Beside its macro-F1 stand the agreement of
+the two labelling passes, where the folder has both (``pass1.csv``, ``pass2.csv``), and the rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional
+
+from microtome.errors import DataError
+from microtome.observe.patterns.maps import (
+    BLOCK,
+    FIRST,
+    PATTERNS,
+    SEPARATOR,
+    Map,
+    load_labels,
+    load_maps,
+)
+from microtome.observe.patterns.network import PatternNetwork, planes_of
+from microtome.observe.patterns.rules import block_score, by_rule, line_score, stripe_score
+from microtome.training.pattern_synthesis import made_up
+
+Ints = NDArray[np.int64]
+BATCH = 32
+N_FOLDS = 5
+EPOCHS = 30
+LEARNING_RATE = 3e-3
+PER_BATCH = 16  # made-up maps beside 32 labelled ones, in the first half of the training
+
+
+def train(
+    maps: Sequence[Map],
+    labels: Ints,
+    *,
+    seed: int = 0,
+    epochs: int = EPOCHS,
+    progress: Callable[[int, float], None] | None = None,
+) -> PatternNetwork:
+    """A network fitted to these maps; made-up ones help in the first half."""
+    rng = np.random.default_rng(seed)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        network = PatternNetwork()
+        weights = _class_weights(labels)
+        n_steps = epochs * -(-len(maps) // BATCH)
+        optimizer = torch.optim.AdamW(network.parameters(), lr=LEARNING_RATE, weight_decay=0.02)
+        schedule = torch.optim.lr_scheduler.OneCycleLR(
+            optimizer, LEARNING_RATE, total_steps=n_steps
+        )
+        network.train()
+        for epoch in range(epochs):
+            losses = []
+            for chosen in batches(maps, rng):
+                batch, given = [maps[i] for i in chosen], list(labels[chosen])
+                if epoch < epochs / 2:
+                    extra = rng.integers(0, len(PATTERNS), size=PER_BATCH)
+                    batch, given = (
+                        batch + [made_up(int(k), rng) for k in extra],
+                        given + list(extra),
+                    )
+                planes, real = stacked([sharpened(one, rng) for one in batch])
+                scores = network(planes, real)
+                loss = functional.cross_entropy(
+                    scores, torch.tensor(given), weight=weights, label_smoothing=0.05
+                )
+                optimizer.zero_grad()
+                loss.backward()  # type: ignore[no-untyped-call]
+                optimizer.step()
+                schedule.step()
+                losses.append(float(loss.detach()))
+            if progress is not None:
+                progress(epoch + 1, float(np.mean(losses)))
+    return network.eval()
+
+
+def batches(maps: Sequence[Map], rng: np.random.Generator) -> Iterator[Ints]:
+    """Maps of about the same length together, so that little is padded."""
+    lengths = np.array([one.length for one in maps]) + rng.uniform(-4, 4, size=len(maps))
+    order = np.argsort(lengths)
+    chunks = [order[i : i + BATCH] for i in range(0, len(order), BATCH)]
+    for i in rng.permutation(len(chunks)):
+        yield chunks[i]
+
+
+def sharpened(one: Map, rng: np.random.Generator) -> Map:
+    """The same map with attention a little sharper or softer."""
+    weights = one.weights ** rng.uniform(0.85, 1.2)
+    return Map(weights / weights.sum(-1, keepdims=True), one.kinds, one.border, one.about)
+
+
+def stacked(maps: Sequence[Map]) -> tuple[Tensor, Tensor]:
+    """Planes of padded maps (n, 6, L, L), and which tokens are real (n, L)."""
+    longest = max(one.length for one in maps)
+    weights = torch.zeros(len(maps), longest, longest)
+    second = torch.zeros(len(maps), longest, dtype=torch.bool)
+    real = torch.zeros(len(maps), longest, dtype=torch.bool)
+    for i, one in enumerate(maps):
+        weights[i, : one.length, : one.length] = torch.from_numpy(one.weights)
+        real[i, : one.length] = True
+        if one.border:
+            second[i, one.border : one.length] = True
+    return planes_of(weights, second, real), real
+
+
+@torch.inference_mode()
+def predicted(network: PatternNetwork, maps: Sequence[Map]) -> Ints:
+    """The network's classes; ``block`` for pairs only."""
+    found = np.zeros(len(maps), dtype=np.int64)
+    order = np.argsort([one.length for one in maps], kind="stable")
+    for start in range(0, len(order), BATCH):
+        chosen = order[start : start + BATCH]
+        scores = network(*stacked([maps[i] for i in chosen]))
+        single = torch.tensor([not maps[i].border for i in chosen])
+        scores[single, BLOCK] = -torch.inf
+        found[chosen] = scores.argmax(-1).numpy()
+    return found
+
+
+def ruled(maps: Sequence[Map]) -> Ints:
+    """The classes by rule alone: the floor."""
+    return np.array([_ruled(one) for one in maps], dtype=np.int64)
+
+
+def _ruled(one: Map) -> int:
+    weights = torch.from_numpy(one.weights)[None]
+    second = torch.arange(one.length) >= (one.border or one.length)
+    same = second[:, None] == second[None, :]
+    ordinary = torch.from_numpy((one.kinds != FIRST) & (one.kinds != SEPARATOR))
+    blocks = block_score(weights, same, ordinary) if one.border else torch.zeros(1)
+    return int(by_rule(stripe_score(weights), line_score(weights), blocks))
+
+
+def folds(maps: Sequence[Map], labels: Ints, *, n_folds: int = N_FOLDS, seed: int = 0) -> Ints:
+    """The fold of each map: all maps of a head in one, classes spread as evenly as they go."""
+    heads = sorted({one.head for one in maps})
+    if len(heads) < n_folds:
+        raise DataError(f"maps of {len(heads)} heads given, at least {n_folds} wanted")
+    of_map = np.array([heads.index(one.head) for one in maps])
+    counts = np.zeros((len(heads), len(PATTERNS)))
+    np.add.at(counts, (of_map, labels), 1)
+    rare = counts / np.maximum(counts.sum(axis=0), 1)  # a map of a rare class weighs more
+    order = np.random.default_rng(seed).permutation(len(heads))
+    order = order[np.argsort(-rare[order].max(axis=1), kind="stable")]
+    filled = np.zeros((n_folds, len(PATTERNS)))
+    fold_of = np.zeros(len(heads), dtype=np.int64)
+    for head in order:
+        cost = ((filled + rare[head]) ** 2).sum(axis=1) - (filled**2).sum(axis=1)
+        fold_of[head] = int(cost.argmin())
+        filled[fold_of[head]] += rare[head]
+    return fold_of[of_map]
+
+
+@dataclass(frozen=True, eq=False)
+class CrossValidation:
+    """Held-out predictions of every map."""
+
+    labels: Ints
+    predicted: Ints
+    heads: Ints
+
+    @property
+    def confusion(self) -> Ints:
+        """Counts (true, given)."""
+        return confusion_of(self.labels, self.predicted)
+
+    def interval(self, seed: int = 0, n_repeats: int = 1000) -> tuple[float, float, float]:
+        """Macro-F1 with a 95 % interval; heads are drawn again, not maps."""
+        return f1_interval(self.labels, self.predicted, self.heads, seed, n_repeats)
+
+
+def cross_validate(
+    maps: Sequence[Map],
+    labels: Ints,
+    *,
+    n_folds: int = N_FOLDS,
+    seed: int = 0,
+    epochs: int = EPOCHS,
+    progress: Callable[[int, float], None] | None = None,
+) -> CrossValidation:
+    """Train without a fold's heads, predict its maps; for every fold."""
+    of_map = folds(maps, labels, n_folds=n_folds, seed=seed)
+    found = np.zeros(len(maps), dtype=np.int64)
+    for fold in range(n_folds):
+        out = np.flatnonzero(of_map == fold)
+        kept = np.flatnonzero(of_map != fold)
+        network = train([maps[i] for i in kept], labels[kept], seed=seed, epochs=epochs)
+        found[out] = predicted(network, [maps[i] for i in out])
+        if progress is not None:
+            progress(fold + 1, macro_f1(confusion_of(labels[out], found[out])))
+    return CrossValidation(labels, found, head_numbers(maps))
+
+
+def head_numbers(maps: Sequence[Map]) -> Ints:
+    """A number for each map's head."""
+    heads = sorted({one.head for one in maps})
+    return np.array([heads.index(one.head) for one in maps], dtype=np.int64)
+
+
+def confusion_of(true: Ints, given: Ints) -> Ints:
+    """Counts (true, given)."""
+    counts = np.zeros((len(PATTERNS), len(PATTERNS)), dtype=np.int64)
+    np.add.at(counts, (true, given), 1)
+    return counts
+
+
+def macro_f1(confusion: NDArray[Any]) -> float:
+    """The mean over classes of F1; classes that neither side has are left out."""
+    both = confusion.sum(axis=0) + confusion.sum(axis=1)
+    scores = 2 * np.diag(confusion)[both > 0] / both[both > 0]
+    return float(scores.mean())
+
+
+def f1_interval(
+    true: Ints, given: Ints, groups: Ints, seed: int = 0, n_repeats: int = 1000
+) -> tuple[float, float, float]:
+    """Macro-F1 and a percentile interval over groups drawn again."""
+    n_groups = int(groups.max()) + 1
+    tables = np.zeros((n_groups, len(PATTERNS), len(PATTERNS)))
+    np.add.at(tables, (groups, true, given), 1)
+    rng = np.random.default_rng(seed)
+    times = rng.multinomial(n_groups, np.full(n_groups, 1 / n_groups), size=n_repeats)
+    drawn = [macro_f1(np.tensordot(weights, tables, 1)) for weights in times]
+    low, high = np.quantile(drawn, [0.025, 0.975])
+    return macro_f1(tables.sum(axis=0)), float(low), float(high)
+
+
+def kappa(one: Ints, two: Ints) -> float:
+    """Cohen's."""
+    counts = confusion_of(one, two) / len(one)
+    chance = float(counts.sum(axis=0) @ counts.sum(axis=1))
+    return float((np.trace(counts) - chance) / (1 - chance))
+
+
+def _class_weights(labels: Ints) -> Tensor:
+    counts = np.bincount(labels, minlength=len(PATTERNS))
+    weights = 1 / np.sqrt(np.maximum(counts, 1))
+    return torch.tensor(weights / weights.mean(), dtype=torch.float32)
+
+
+def examined(
+    folder: Path, *, seed: int = 0, epochs: int = EPOCHS
+) -> tuple[CrossValidation, dict[str, Any]]:
+    """Cross-validation of a folder's maps, and the figures that stand beside it."""
+    maps = load_maps(folder)
+    labels = load_labels(folder / "labels.csv", maps)
+    done = cross_validate(maps, labels, seed=seed, epochs=epochs)
+    value, low, high = done.interval()
+    rule, rule_low, rule_high = f1_interval(labels, ruled(maps), done.heads)
+    figures: dict[str, Any] = {
+        "n_maps": len(maps), "n_heads": int(done.heads.max()) + 1, "n_folds": N_FOLDS,
+        "f1": value, "f1_low": low, "f1_high": high,
+        "rule_f1": rule, "rule_low": rule_low, "rule_high": rule_high,
+    }  # fmt: skip
+    if (folder / "pass2.csv").is_file():
+        one, two = (load_labels(folder / f"pass{i}.csv", maps) for i in (1, 2))
+        figures |= {"passes_f1": macro_f1(confusion_of(one, two)), "passes_kappa": kappa(one, two)}
+        figures["passes_confusion"] = confusion_of(one, two).tolist()
+    return done, figures
