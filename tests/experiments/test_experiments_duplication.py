@@ -268,13 +268,14 @@ def test_a_lucky_run_carries_the_papers_way_and_not_the_honest_one():
     lucky[0][wrong[:40]] = 1.0  # one run of one depth: 10 points more
     for seed in range(3):
         plain[seed] = baseline[seed].copy()
-        plain[seed][wrong[:4]] = 1.0  # every run of the other depth: 1 point more
+        plain[seed][wrong[:12]] = 1.0  # every run of the other depth: 3 points more
     arms = {13: lucky, 14: plain}
     assert papers_way(arms, baseline).value == pytest.approx(0.1)
     assert papers_way(arms, baseline).n_layers == 13
     honest = honestly(arms, baseline)
-    # Seed 0 is scored on what seeds 1 and 2 pick: 14 layers; they are misled, and gain nothing.
-    assert honest.value == pytest.approx(0.01 / 3, abs=0.002)
+    # Seed 0 is scored on what seeds 1 and 2 pick, 14 layers: 3 points. They are misled by seed 0,
+    # and gain nothing where they pick 13 layers.
+    assert 0 < honest.value < 0.03
     assert honest.low <= 0 <= honest.high
 
 
