@@ -135,7 +135,8 @@ def candidates(source: Drawn, n_texts: int, rng) -> list[tuple[Map, int]]:
             for layer, head in np.ndindex(maps.shape[:2]):
                 about = {
                     "map": "", "base": source.base, "model": source.name, "task": own,
-                    "text": " ‖ ".join(t for t in said[i] if t), "layer": str(layer), "head": str(head),
+                    "text": " ‖ ".join(t for t in said[i] if t),
+                    "layer": str(layer), "head": str(head),
                 }  # fmt: skip
                 found.append((Map(maps[layer, head], kinds, border, about), rules[layer, head]))
     return found

@@ -77,7 +77,9 @@ def labels(maps: list[Map], order: np.ndarray, path: Path, out: Path) -> None:
     letters = "".join(line for line in lines if line)
     if len(letters) != len(order):
         raise SystemExit(f"{len(letters)} letters for {len(order)} maps")
-    given = {maps[i].about["map"]: LETTERS[letter] for i, letter in zip(order, letters, strict=True)}
+    given = {
+        maps[i].about["map"]: LETTERS[letter] for i, letter in zip(order, letters, strict=True)
+    }
     with out.open("w", newline="") as stream:
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(["map", "label"])

@@ -1,6 +1,6 @@
 """Train a classifier of attention patterns from a folder of labelled maps, and say how good it is.
 
-    python -m microtome.training.patterns FOLDER --out classifier.safetensors
+    train_folder(Path("my-maps"), Path("classifier.safetensors"))
 
 Cross-validation keeps all maps of a head on one side. Beside its macro-F1 stand the agreement of
 the two labelling passes, where the folder has both (``pass1.csv``, ``pass2.csv``), and the rule.
@@ -269,3 +269,14 @@ def examined(
         figures |= {"passes_f1": macro_f1(confusion_of(one, two)), "passes_kappa": kappa(one, two)}
         figures["passes_confusion"] = confusion_of(one, two).tolist()
     return done, figures
+
+
+def train_folder(folder: Path, out: Path, *, seed: int = 0, epochs: int = EPOCHS) -> dict[str, Any]:
+    """Train on all of a folder's maps; what cross-validation said goes into the same file."""
+    from microtome.observe.patterns.classifier import save_classifier
+
+    done, figures = examined(folder, seed=seed, epochs=epochs)
+    maps = load_maps(folder)
+    network = train(maps, done.labels, seed=seed, epochs=epochs)
+    save_classifier(out, network, confusion=done.confusion, figures=figures)
+    return figures

@@ -30,6 +30,10 @@ class PatternNetwork(nn.Module):
         )
         self.classes = nn.Linear(2 * channels[-1], len(PATTERNS))
         self.dropout = nn.Dropout(0.2)
+        for convolution in self.convolutions:
+            # Eight layers without norms: at torch's default the signal dies on the way.
+            nn.init.kaiming_normal_(convolution.weight, nonlinearity="relu")  # type: ignore[arg-type]
+            nn.init.zeros_(convolution.bias)  # type: ignore[arg-type]
 
     def forward(self, planes: Tensor, real: Tensor | None = None) -> Tensor:
         """``real`` (n, L) marks the tokens of padded maps; None: all are."""

@@ -1,0 +1,82 @@
+"""The classifier of attention patterns: train it, examine it, and time it.
+
+python benchmarks/attention_patterns.py train [--maps FOLDER] [--out FILE]    a few CPU minutes
+python benchmarks/attention_patterns.py figures [--classifier FILE]           what it is worth
+python benchmarks/attention_patterns.py rate [--texts 64] [--threads 1]       maps per second
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from measuring import peak_mb
+from microtome.models import load, resolve
+from microtome.observe import Texts, stream
+from microtome.observe.patterns import EMBEDDED, PATTERNS, SHIPPED, PatternCounts, load_classifier
+from microtome.training.patterns import EPOCHS, train_folder
+
+MEAN_LENGTH = {"short": 25, "pairs": 55}  # tokens, about those of SST-2 and of MRPC
+
+
+def figures(path: Path) -> None:
+    classifier = load_classifier(path)
+    told = dict(classifier.figures)
+    print(json.dumps({k: v for k, v in told.items() if not isinstance(v, list)}, indent=2))
+    for name, table in (("held out", classifier.confusion), ("passes", told["passes_confusion"])):
+        print(f"\n{name}: rows true (pass 1), columns given (pass 2)")
+        print("\t".join(("", *PATTERNS)))
+        for pattern, row in zip(PATTERNS, table, strict=True):
+            print("\t".join((pattern, *map(str, row))))
+
+
+def rate(n_texts: int, path: Path) -> None:
+    """Maps per second through model and classifier, and memory at n and 4 n texts."""
+    model, classifier = load(resolve("minilm").path), load_classifier(path)
+    n_heads = model.config.num_hidden_layers * model.config.num_attention_heads
+    for name, mean in MEAN_LENGTH.items():
+        for n in (n_texts, 4 * n_texts):
+            rng = np.random.default_rng(0)
+            lengths = np.clip(rng.poisson(mean, n), 5, 128)
+            texts = Texts.of([rng.integers(1000, 20000, k).tolist() for k in lengths])
+            marks = np.zeros(len(texts.ids), dtype=bool)
+            kinds = marks.astype(np.uint8)
+            counts = PatternCounts(classifier, second=marks, kinds=kinds)
+            started = time.process_time()
+            used = peak_mb(lambda: stream(model, texts, [counts]))  # noqa: B023
+            seconds = time.process_time() - started
+            maps = n * n_heads
+            print(
+                f"{name}: {maps:,} maps, {seconds:.1f} CPU s, {maps / seconds:,.0f} maps/s,"
+                f" peak {used or float('nan'):.0f} MB"
+            )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("what", choices=["train", "figures", "rate"])
+    parser.add_argument("--maps", type=Path, default=EMBEDDED)
+    parser.add_argument("--out", type=Path, default=SHIPPED)
+    parser.add_argument("--classifier", type=Path, default=SHIPPED)
+    parser.add_argument("--epochs", type=int, default=EPOCHS)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--texts", type=int, default=64)
+    parser.add_argument("--threads", type=int, default=1)
+    given = parser.parse_args()
+    torch.set_num_threads(given.threads)
+    if given.what == "train":
+        train_folder(given.maps, given.out, seed=given.seed, epochs=given.epochs)
+        figures(given.out)
+    elif given.what == "figures":
+        figures(given.classifier)
+    else:
+        rate(given.texts, given.classifier)
+
+
+if __name__ == "__main__":
+    main()

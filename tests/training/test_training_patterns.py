@@ -1,0 +1,101 @@
+"""Training a classifier of patterns: folds by head, scores against arithmetic, made-up maps."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from microtome.errors import DataError
+from microtome.observe.patterns import EMBEDDED, PATTERNS, SHIPPED, load_classifier
+from microtome.observe.patterns.maps import load_labels, load_maps
+from microtome.training.pattern_synthesis import made_up
+from microtome.training.patterns import (
+    confusion_of,
+    f1_interval,
+    folds,
+    head_numbers,
+    kappa,
+    macro_f1,
+    predicted,
+    ruled,
+    train,
+)
+
+
+@pytest.fixture(scope="module")
+def labelled():
+    maps = load_maps(EMBEDDED)
+    return maps, load_labels(EMBEDDED / "labels.csv", maps)
+
+
+def test_no_head_is_on_both_sides_and_every_fold_has_every_class(labelled):
+    maps, labels = labelled
+    of_map = folds(maps, labels)
+    heads = {}
+    for one, fold in zip(maps, of_map, strict=True):
+        assert heads.setdefault(one.head, fold) == fold
+    for fold in range(5):
+        assert np.bincount(labels[of_map == fold], minlength=5).min() >= 1
+
+
+def test_a_fine_tuned_head_counts_as_its_pre_trained_one(labelled):
+    maps, _ = labelled
+    models = {one.about["model"] for one in maps}
+    assert len(models) > 3
+    assert {one.about["base"] for one in maps} == {"minilm"}
+    assert len({one.head for one in maps}) <= 72
+
+
+def test_too_few_heads_are_refused(labelled):
+    maps, labels = labelled
+    few = [i for i, one in enumerate(maps) if one.head == maps[0].head]
+    with pytest.raises(DataError, match="heads"):
+        folds([maps[i] for i in few], labels[few])
+
+
+def test_macro_f1_and_kappa_by_hand():
+    true = np.array([0, 0, 0, 1, 1, 4])
+    given = np.array([0, 0, 1, 1, 1, 4])
+    # F1: 2·2/(3+2) = 0.8, 2·2/(2+3) = 0.8, 1; classes that never occur are left out.
+    assert macro_f1(confusion_of(true, given)) == pytest.approx((0.8 + 0.8 + 1) / 3)
+    chance = (3 * 2 + 2 * 3 + 1 * 1) / 36
+    assert kappa(true, given) == pytest.approx((5 / 6 - chance) / (1 - chance))
+    value, low, high = f1_interval(true, given, np.arange(6))
+    assert low <= value <= high
+
+
+@pytest.mark.parametrize("label", range(5))
+def test_made_up_maps_are_maps_and_blocks_are_of_pairs(label):
+    rng = np.random.default_rng(label)
+    for _ in range(30):
+        one = made_up(label, rng)
+        assert one.weights.sum(-1) == pytest.approx(1.0, abs=1e-4)
+        assert (one.weights >= 0).all()
+        assert one.border < one.length
+        if PATTERNS[label] == "block":
+            second = np.arange(one.length) >= one.border
+            across = one.weights[second[:, None] != second[None, :]].mean()
+            assert one.border > 0
+            assert across < one.weights[second[:, None] == second[None, :]].mean() / 2
+
+
+def test_training_learns_what_is_easy_and_repeats_itself():
+    rng = np.random.default_rng(0)
+    labels = np.array([0, 1] * 24)
+    maps = [made_up(int(k), rng) for k in labels]
+    first, second = (train(maps, labels, epochs=12, seed=1) for _ in range(2))
+    for name, tensor in first.state_dict().items():
+        assert (tensor == second.state_dict()[name]).all()
+    assert (predicted(first, maps) == labels).mean() > 0.9
+
+
+def test_the_shipped_classifier_reaches_its_bar(labelled):
+    """Held-out predictions stand in its confusion matrix: macro-F1 by hand from it."""
+    maps, labels = labelled
+    classifier = load_classifier(SHIPPED)
+    assert classifier.confusion.sum(axis=1).tolist() == np.bincount(labels).tolist()
+    held_out = macro_f1(classifier.confusion)
+    one, two = (load_labels(EMBEDDED / f"pass{i}.csv", maps) for i in (1, 2))
+    assert held_out >= min(0.86, macro_f1(confusion_of(one, two)) - 0.05)
+    assert held_out > macro_f1(confusion_of(labels, ruled(maps)))
+    assert classifier.figures["n_heads"] == head_numbers(maps).max() + 1
