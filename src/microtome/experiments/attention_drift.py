@@ -23,6 +23,8 @@ from microtome.runs import Context, Result, Trial
 from microtome.views import Curve, Series, Table, View, table_of
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
     from transformers import PreTrainedModel
 
     from microtome.experiments.head_tables import HeadScores
@@ -82,14 +84,13 @@ def measure(request: Mapping[str, Any], context: Context) -> Result:
         seed: load(place, head="none", device=context.device) for seed, place in tuned.items()
     }
     encoded = encode_for(base, tokenizer, dataset)
-    rivals = [*models.values()]
-    if AGAIN in context.where:
-        rivals.append(load(Path(context.where[AGAIN]), head="none", device=context.device))
+    again = [Path(context.where[AGAIN])] if AGAIN in context.where else []
+    rivals = [*models.values(), *(load(one, head="none", device=context.device) for one in again)]
     rows = []
     for seed, model in models.items():
         context.report(f"compare the maps of {'the model' if seed is None else f'seed {seed}'}")
         found = compared(model, base, encoded, dataset)
-        floor = seed_floor(model, [one for one in rivals if one is not model], encoded, dataset)
+        floor = seed_floor(model, [one for one in rivals if one is not model], encoded)
         rows += [{"seed": seed, **row} for row in drift_rows(found, floor)]
     return Result(rows=rows, summary={"lowest cosine": min(row["cosine"] for row in rows)})
 
@@ -127,15 +128,15 @@ def compared(
     return found
 
 
-def text_clusters(dataset: Dataset, n_texts: int) -> Any:  # noqa: ANN401  # an array or None
+def text_clusters(dataset: Dataset, n_texts: int) -> NDArray[np.int64] | None:
     """Clusters of rows as those of encoded texts; several windows of one row have none."""
     return dataset.clusters if n_texts == len(dataset) else None
 
 
 def seed_floor(
-    model: PreTrainedModel, others: list[PreTrainedModel], texts: Encoded, dataset: Dataset
-) -> Any:  # noqa: ANN401  # (layers, heads), or None
-    """The mean cosine with other fine-tunings; None where there is no other."""
+    model: PreTrainedModel, others: list[PreTrainedModel], texts: Encoded
+) -> NDArray[np.float64] | None:
+    """The mean cosine (layers, heads) with other fine-tunings; None where there is no other."""
     import numpy as np
 
     from microtome.observe import HeadMeans, reductions, stream
@@ -145,12 +146,12 @@ def seed_floor(
         means = HeadMeans(reductions.cosine)
         stream(model, texts, [means], other=other)
         tables.append(means.mean)
-    return np.mean(tables, axis=0) if tables else None
+    return np.asarray(np.mean(tables, axis=0)) if tables else None
 
 
 def drift_rows(
     found: Mapping[str, tuple[HeadScores, HeadScores]],
-    floor: Any,  # noqa: ANN401  # (layers, heads), or None
+    floor: NDArray[np.float64] | None,  # (layers, heads)
 ) -> list[dict[str, Any]]:
     """A row per head, and one per whole layer (head null)."""
     n_layers, n_heads = found["cosine"][0].mean.shape
@@ -187,8 +188,8 @@ def views(rows: Rows) -> tuple[View, ...]:
     layers = [row for row in first if row["head"] is None]
     x = tuple(float(row["layer"]) for row in layers)
 
-    def line(name: str, column: str, *, is_control: bool = True) -> Series:
-        return Series(name, x, tuple(row[column] for row in layers), is_control=is_control)
+    def line(name: str, column: str) -> Series:
+        return Series(name, x, tuple(row[column] for row in layers), is_control=True)
 
     drift = Series(
         "fine-tuned and pre-trained", x, tuple(row["cosine"] for row in layers),
@@ -209,9 +210,8 @@ def views(rows: Rows) -> tuple[View, ...]:
 
 
 def _layer_table(layers: Rows) -> Table:
-    columns = (
-        "layer", "cosine", "low", "high", "seed_cosine", "other_heads_cosine", "jensen_shannon",
-    )  # fmt: skip
+    floors = ("seed_cosine", "other_heads_cosine", "jensen_shannon")
+    columns = ("layer", "cosine", "low", "high", *floors)
     return table_of("Layer by layer", [dict(row) for row in layers], columns)
 
 
@@ -261,8 +261,8 @@ def measured(rows: Rows) -> dict[str, str]:
     verdict = verdicts.pop() if len(verdicts) == 1 else "can't tell: fine-tunings disagree"
     ranked = sorted(layers[0], key=lambda row: row["cosine"])[:2]
     shown = " and ".join(f"{row['layer']} ({_with_ends(row)})" for row in ranked)
-    runs = "" if len(seeds) > 1 else ", one fine-tuning"
-    return {"layers": f"{verdict}: layers {shown} of {len(layers[0])} change most{runs}"}
+    shown += f" of {len(layers[0])} change most{'' if len(seeds) > 1 else ', one fine-tuning'}"
+    return {"layers": f"{verdict}: layers {shown}"}
 
 
 def _last_two_change_most(layers: Rows) -> str:
