@@ -155,8 +155,8 @@ def drift_rows(
 ) -> list[dict[str, Any]]:
     """A row per head, and one per whole layer (head null)."""
     n_layers, n_heads = found["cosine"][0].mean.shape
-    places = [(i, j) for i in range(n_layers) for j in range(n_heads)]
     whole = [(i,) for i in range(n_layers)]
+    places = [(i, j) for (i,) in whole for j in range(n_heads)]
     return [
         *(_row(place, 0, found, None if floor is None else floor[place]) for place in places),
         *(_row(place, 1, found, None if floor is None else floor[place].mean()) for place in whole),
@@ -223,8 +223,8 @@ def finding(rows: Rows) -> str:
     """Where the attention changed, beside what a cosine is without any relation."""
     first = _of_first_seed(rows)
     layers = sorted((r for r in first if r["head"] is None), key=lambda r: r["cosine"])
-    head = min((r for r in first if r["head"] is not None), key=lambda r: r["cosine"])
-    most = layers[0]
+    heads = [row for row in first if row["head"] is not None]
+    most, head = layers[0], min(heads, key=lambda row: row["cosine"])
     words = (
         f"Over {counted(most['n'], 'text')}, layer {most['layer']} changes most: mean cosine"
         f" {_with_ends(most)}; layer {layers[-1]['layer']} least: {_with_ends(layers[-1])}. The"
@@ -273,9 +273,8 @@ def _last_two_change_most(layers: Rows) -> str:
     last, before = ordered[-2:], ordered[:-2]
     if max(row["high"] for row in last) < min(row["low"] for row in before):
         return "holds"
-    if min(row["high"] for row in before) < max(row["low"] for row in last):
-        return "doesn't hold"
-    return "can't tell"
+    other = min(row["high"] for row in before) < max(row["low"] for row in last)
+    return "doesn't hold" if other else "can't tell"
 
 
 EXPERIMENT = Experiment(
