@@ -61,5 +61,5 @@ def _log_total(values: FloatArray, axis: int) -> FloatArray:
 
 
 def _mean_of_logs(logs: FloatArray) -> FloatArray:
-    """log of the mean of exp, over the members; no probability is rounded to nothing."""
+    """The log of the mean of exp, over the members; no probability is rounded to nothing."""
     return np.asarray(_log_total(logs, axis=0)[0] - np.log(len(logs)))
