@@ -200,7 +200,7 @@ def test_second_texts_and_kinds(family):
 def test_counts_equal_a_loop_over_eager_maps():
     model, tokenizer = tiny_model("bert", "classification"), tiny_tokenizer("bert")
     pairs = [("the cat sees", "a dog"), ("a bird", "no it is not"), ("the cat sees", "a dog runs")]
-    rows = [tokenizer(*pair) for pair in pairs]
+    rows = [tokenizer(*pair, return_token_type_ids=True) for pair in pairs]
     special = [[s is None for s in row.sequence_ids()] for row in rows]
     segments = [row["token_type_ids"] for row in rows]
     texts = Texts.of([row["input_ids"] for row in rows], segments=segments, special=special)

@@ -81,9 +81,9 @@ def test_made_up_maps_are_maps_and_blocks_are_of_pairs(label):
 
 def test_training_learns_what_is_easy_and_repeats_itself():
     rng = np.random.default_rng(0)
-    labels = np.array([0, 1] * 24)
+    labels = np.array([0, 1] * 40)
     maps = [made_up(int(k), rng) for k in labels]
-    first, second = (train(maps, labels, epochs=12, seed=1) for _ in range(2))
+    first, second = (train(maps, labels, epochs=30, seed=1) for _ in range(2))
     for name, tensor in first.state_dict().items():
         assert (tensor == second.state_dict()[name]).all()
     assert (predicted(first, maps) == labels).mean() > 0.9

@@ -46,7 +46,8 @@ def stripes(kinds: NDArray[np.uint8], rng: np.random.Generator) -> NDArray[np.fl
     found = np.zeros((length, length))
     for column in chosen:
         found[:, column] = rng.uniform(0.2, 1) * rng.beta(3, 1.2, size=length)
-    return found / max(found.sum(axis=1).mean(), 1e-9)
+    scaled: NDArray[np.float64] = found / max(found.sum(axis=1).mean(), 1e-9)
+    return scaled
 
 
 def line(length: int, rng: np.random.Generator) -> NDArray[np.float64]:

@@ -36,7 +36,7 @@ from microtome.training.pattern_synthesis import made_up
 Ints = NDArray[np.int64]
 BATCH = 32
 N_FOLDS = 5
-EPOCHS = 30
+EPOCHS = 40
 LEARNING_RATE = 3e-3
 PER_BATCH = 16  # made-up maps beside 32 labelled ones, in the first half of the training
 
@@ -56,9 +56,9 @@ def train(
         network = PatternNetwork()
         weights = _class_weights(labels)
         n_steps = epochs * -(-len(maps) // BATCH)
-        optimizer = torch.optim.AdamW(network.parameters(), lr=LEARNING_RATE, weight_decay=0.02)
+        optimizer = torch.optim.AdamW(network.parameters(), lr=LEARNING_RATE, weight_decay=0.05)
         schedule = torch.optim.lr_scheduler.OneCycleLR(
-            optimizer, LEARNING_RATE, total_steps=n_steps
+            optimizer, LEARNING_RATE, total_steps=n_steps, pct_start=0.15
         )
         network.train()
         for epoch in range(epochs):
@@ -160,7 +160,8 @@ def folds(maps: Sequence[Map], labels: Ints, *, n_folds: int = N_FOLDS, seed: in
         cost = ((filled + rare[head]) ** 2).sum(axis=1) - (filled**2).sum(axis=1)
         fold_of[head] = int(cost.argmin())
         filled[fold_of[head]] += rare[head]
-    return fold_of[of_map]
+    found: Ints = fold_of[of_map]
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,8 +197,8 @@ def cross_validate(
     for fold in range(n_folds):
         out = np.flatnonzero(of_map == fold)
         kept = np.flatnonzero(of_map != fold)
-        network = train([maps[i] for i in kept], labels[kept], seed=seed, epochs=epochs)
-        found[out] = predicted(network, [maps[i] for i in out])
+        network = train([maps[int(i)] for i in kept], labels[kept], seed=seed, epochs=epochs)
+        found[out] = predicted(network, [maps[int(i)] for i in out])
         if progress is not None:
             progress(fold + 1, macro_f1(confusion_of(labels[out], found[out])))
     return CrossValidation(labels, found, head_numbers(maps))
@@ -250,15 +251,10 @@ def _class_weights(labels: Ints) -> Tensor:
     return torch.tensor(weights / weights.mean(), dtype=torch.float32)
 
 
-def examined(
-    folder: Path, *, seed: int = 0, epochs: int = EPOCHS
-) -> tuple[CrossValidation, dict[str, Any]]:
-    """Cross-validation of a folder's maps, and the figures that stand beside it."""
-    maps = load_maps(folder)
-    labels = load_labels(folder / "labels.csv", maps)
-    done = cross_validate(maps, labels, seed=seed, epochs=epochs)
+def figures_of(folder: Path, maps: Sequence[Map], done: CrossValidation) -> dict[str, Any]:
+    """What a classifier is worth, beside it the rule, and the agreement of two passes."""
     value, low, high = done.interval()
-    rule, rule_low, rule_high = f1_interval(labels, ruled(maps), done.heads)
+    rule, rule_low, rule_high = f1_interval(done.labels, ruled(maps), done.heads)
     figures: dict[str, Any] = {
         "n_maps": len(maps), "n_heads": int(done.heads.max()) + 1, "n_folds": N_FOLDS,
         "f1": value, "f1_low": low, "f1_high": high,
@@ -268,15 +264,17 @@ def examined(
         one, two = (load_labels(folder / f"pass{i}.csv", maps) for i in (1, 2))
         figures |= {"passes_f1": macro_f1(confusion_of(one, two)), "passes_kappa": kappa(one, two)}
         figures["passes_confusion"] = confusion_of(one, two).tolist()
-    return done, figures
+    return figures
 
 
 def train_folder(folder: Path, out: Path, *, seed: int = 0, epochs: int = EPOCHS) -> dict[str, Any]:
     """Train on all of a folder's maps; what cross-validation said goes into the same file."""
     from microtome.observe.patterns.classifier import save_classifier
 
-    done, figures = examined(folder, seed=seed, epochs=epochs)
     maps = load_maps(folder)
-    network = train(maps, done.labels, seed=seed, epochs=epochs)
+    labels = load_labels(folder / "labels.csv", maps)
+    done = cross_validate(maps, labels, seed=seed, epochs=epochs)
+    figures = figures_of(folder, maps, done)
+    network = train(maps, labels, seed=seed, epochs=epochs)
     save_classifier(out, network, confusion=done.confusion, figures=figures)
     return figures

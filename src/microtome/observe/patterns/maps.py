@@ -48,14 +48,16 @@ class Map:
 
 def as_bytes(weights: NDArray[np.float32]) -> Bytes:
     """Attention weights as they are stored."""
-    return np.rint(255 * np.sqrt(np.clip(weights, 0, 1))).astype(np.uint8)
+    stored: Bytes = np.rint(255 * np.sqrt(np.clip(weights, 0, 1))).astype(np.uint8)
+    return stored
 
 
 def as_weights(stored: Bytes) -> NDArray[np.float32]:
     """Stored maps (…, L, L) as weights; rows sum to 1 again."""
     weights = (stored.astype(np.float32) / 255) ** 2
     total = weights.sum(axis=-1, keepdims=True)
-    return weights / np.where(total > 0, total, 1)
+    scaled: NDArray[np.float32] = weights / np.maximum(total, np.float32(1e-9))
+    return scaled
 
 
 def save_maps(folder: Path, maps: Sequence[Map]) -> None:

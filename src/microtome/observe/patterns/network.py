@@ -43,7 +43,7 @@ class PatternNetwork(nn.Module):
             states = functional.relu(convolution(states))
             if mask is not None:
                 # A place of a halved map is real where the place it is centred on was.
-                step = convolution.stride[0]  # type: ignore[index,union-attr]
+                step = convolution.stride[0]  # type: ignore[index]
                 mask = mask[..., ::step, ::step]
                 states = states * mask
         n_places = states[0, 0].numel() if mask is None else mask.sum((-2, -1))
@@ -56,22 +56,24 @@ class PatternNetwork(nn.Module):
 def planes_of(maps: Tensor, second: Tensor | None = None, real: Tensor | None = None) -> Tensor:
     """What the network sees of maps (n, L, L): (n, 6, L, L).
 
-    The weights, the weights relative to uniform attention, what each key receives, what each line
-    parallel to the diagonal holds, which tokens are of one text, and how far apart they are.
+    The map as the labeller saw it (the root of the weights, the largest is black), the weights
+    relative to uniform attention, how dark each column is, how dark each line parallel to the
+    diagonal is, which tokens are of one text, and how far apart they are.
     ``second`` (n, L) marks the tokens of a second text, ``real`` (n, L) those of padded maps.
     """
     n, length = maps.shape[0], maps.shape[-1]
     lengths = maps.new_full((n,), length) if real is None else real.sum(-1).to(maps.dtype)
     size = lengths[:, None, None]
-    received = (maps.sum(-2, keepdim=True) / size).expand_as(maps)
+    shown = (maps / maps.amax((-2, -1), keepdim=True).clamp_min(1e-9)).sqrt()
+    columns = (shown.sum(-2, keepdim=True) / size).expand_as(maps)
     place = torch.arange(length, device=maps.device)
     near = torch.exp(-(place[:, None] - place[None, :]).abs().float() / 2).expand_as(maps)
     return torch.stack(
         [
-            maps.sqrt(),
+            shown,
             torch.log1p(maps * size) / 2,
-            received.sqrt(),
-            along_lines(maps, lengths).sqrt(),
+            columns,
+            along_lines(shown, lengths),
             same_text(second, maps),
             near,
         ],

@@ -21,7 +21,8 @@ def mistakes(confusion: NDArray[np.int64], *, pairs: bool) -> Floats:
     if not pairs:
         counts[..., BLOCK, :] = counts[..., :, BLOCK] = 0
     total = counts.sum(axis=-1, keepdims=True)
-    return np.divide(counts, total, out=np.zeros_like(counts), where=total > 0)
+    rates: Floats = np.divide(counts, total, out=np.zeros_like(counts), where=total > 0)
+    return rates
 
 
 def corrected(shares: Floats, rates: Floats) -> Floats:
@@ -30,7 +31,7 @@ def corrected(shares: Floats, rates: Floats) -> Floats:
     Maximum likelihood by EM: shares stay between 0 and 1, as inverting the matrix wouldn't.
     """
     possible = (rates.sum(axis=-1) > 0).astype(np.float64)
-    found = possible / possible.sum(axis=-1, keepdims=True) * np.ones_like(shares)
+    found: Floats = possible / possible.sum(axis=-1, keepdims=True) * np.ones_like(shares)
     for _ in range(N_STEPS):
         expected = (found[..., None, :] @ rates)[..., 0, :]
         ratio = np.divide(shares, expected, out=np.zeros_like(shares), where=expected > 0)
