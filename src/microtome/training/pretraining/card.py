@@ -43,8 +43,7 @@ The text isn't part of this folder.
 
 {tokens:,} tokens in {hours:.1f} hours of training. Fresh masks in every step: 80 % [MASK], 10 %
 random, 10 % shown; a quarter of the rows has a second segment, and every second row begins anywhere
-in the position table. Muon (rate {matrix_rate:g}) for the
-matrices of the layers, AdamW (rate {other_rate:g}) for the rest; {warm_up} steps of warm-up, linear
+in the position table. {extra}Muon (rate {matrix_rate:g}) for the matrices of the layers, AdamW (rate {other_rate:g}) for the rest; {warm_up} steps of warm-up, linear
 decay over the last {decay}. Deeper models begin as the shallower one stacked on itself. Stages with
 candidates compare the true token with that many others instead of all. No dropout. Seed {seed}.
 {start}
@@ -104,6 +103,7 @@ def card(name: str, record: Mapping[str, Any]) -> str:
         vocabulary_hash=text["vocabulary_sha256"],
         training_hash=text["training_sha256"],
         heldout_hash=text["heldout_sha256"],
+        extra=_extra(plan["stages"]),
         warm_up=plan["warm_up"],
         decay=plan["decay"],
         **{key: recipe[key] for key in (
@@ -111,6 +111,12 @@ def card(name: str, record: Mapping[str, Any]) -> str:
             "other_rate", "seed",
         )},
     )  # fmt: skip
+
+
+def _extra(stages: Sequence[Mapping[str, Any]]) -> str:
+    """Which share of the rows came from the second text, where there was one."""
+    shares = {f"{s['extra']:.1%} at {s['layers']} layers": None for s in stages if s["extra"]}
+    return f"Rows from the extra text: {', '.join(shares)}. " if shares else ""
 
 
 def _depths(depths: Sequence[Mapping[str, Any]]) -> str:

@@ -1,0 +1,84 @@
+"""The models that ship: whole, small, described truly, and better than chance at what they do."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+import numpy as np
+import pytest
+from safetensors import safe_open
+
+from microtome.edits import parse
+from microtome.models import load, load_tokenizer, resolve
+from microtome.models.checkpoint import look_at
+from microtome.models.front_matter import learning_rate_of, license_of
+from microtome.observe import decode, vocabulary_of
+from microtome.surgery import operate
+from microtome.tasks import encode, find_task, open_data
+from microtome.training.recipe import recipe_for
+
+NAMES = ("nano-bert",)
+SHAPES = {"nano-bert": ("bert", 12, 128)}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_folder_is_what_its_record_says(name):
+    folder = resolve(name).path
+    record = json.loads((folder / "pretraining.json").read_text(encoding="utf-8"))
+    weights = (folder / "model.safetensors").read_bytes()
+    assert hashlib.sha256(weights).hexdigest() == record["weights_sha256"]
+    assert sum(file.stat().st_size for file in folder.iterdir()) <= 10e6
+    with safe_open(folder / "model.safetensors", "np") as file:
+        assert {file.get_tensor(key).dtype for key in file.keys()} == {np.dtype("float16")}  # noqa: SIM118
+    family, layers, width = SHAPES[name]
+    found = look_at(folder)
+    assert found.config["model_type"] == family
+    assert (found.config["num_hidden_layers"], found.config["hidden_size"]) == (layers, width)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_card_names_licence_and_learning_rate_and_the_recipe_takes_it(name):
+    folder = resolve(name).path
+    assert license_of(folder) == "apache-2.0"
+    rate = learning_rate_of(folder)
+    assert rate is not None
+    assert rate > 1e-4  # 2e-5 suits models six times as wide
+    assert recipe_for(find_task("micro-sentiment"), folder).learning_rate == rate
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_last_state_reads_back_and_random_blocks_do_not(name):
+    from microtome.experiments.decoding import random_blocks
+
+    model, tokenizer = load(name), load_tokenizer(name)
+    rows = open_data("micro-sentiment", None, "dev").limit(50)
+    encoded = encode(rows, tokenizer, max_length=64, segments=True)
+    vocabulary = vocabulary_of(tokenizer)
+    found = decode(model, encoded, vocabulary)
+    control = decode(random_blocks(model), encoded, vocabulary)
+    assert found.readout == "mlm"
+    assert found.accuracy()[-1] > 0.5
+    assert found.accuracy()[-1] > control.accuracy()[-1] + 0.2
+
+
+def test_a_masked_word_is_guessed_from_its_context():
+    import torch
+
+    model, tokenizer = load("nano-bert"), load_tokenizer("nano-bert")
+    text = f"he was born in the united {tokenizer.mask_token} of america ."
+    batch = tokenizer(text, return_tensors="pt")
+    with torch.no_grad():
+        logits = model(**batch).logits[0]
+    place = int((batch["input_ids"][0] == tokenizer.mask_token_id).nonzero()[0, 0])
+    best = tokenizer.convert_ids_to_tokens(logits[place].topk(5).indices.tolist())
+    assert "states" in best
+
+
+@pytest.mark.parametrize(("name", "edit", "layers"), [("nano-bert", "extend(15)", 15)])
+def test_an_embedded_model_can_be_operated_on(tmp_path, name, edit, layers):
+    from transformers import AutoModelForMaskedLM
+
+    done = operate(name, parse(edit), tmp_path / "out")
+    assert done.certificate.passed
+    assert AutoModelForMaskedLM.from_pretrained(done.out).config.num_hidden_layers == layers
