@@ -45,8 +45,8 @@ The text isn't part of this folder.
 random, 10 % shown; a quarter of the rows has a second segment, and every second row begins anywhere
 in the position table. {extra}Muon (rate {matrix_rate:g})
 for the matrices of the layers, AdamW (rate {other_rate:g}) for the rest; {warm_up} steps of
-warm-up, linear decay over the last {decay}. Deeper models begin as the shallower one stacked on itself.
-Stages with candidates compare the true token with that many others instead of all. No
+warm-up, linear decay over the last {decay}. Deeper models begin as the shallower one
+stacked on itself. Stages with candidates compare the true token with that many others instead of all. No
 dropout. Seed {seed}.
 {start}
 
