@@ -43,11 +43,10 @@ The text isn't part of this folder.
 
 {tokens:,} tokens in {hours:.1f} hours of training. Fresh masks in every step: 80 % [MASK], 10 %
 random, 10 % shown; a quarter of the rows has a second segment, and every second row begins anywhere
-in the position table. {extra}Muon (rate {matrix_rate:g})
-for the matrices of the layers, AdamW (rate {other_rate:g}) for the rest; {warm_up} steps of
-warm-up, linear decay over the last {decay}. Deeper models begin as the shallower one
-stacked on itself. Stages with candidates compare the true token with that many others instead of all. No
-dropout. Seed {seed}.
+in the position table. {extra}Muon (rate {matrix_rate:g}) for the
+matrices of the layers, AdamW (rate {other_rate:g}) for the rest; {warm_up} steps of warm-up, linear
+decay over the last {decay}. Deeper models begin as the shallower one stacked on itself. Stages with
+candidates compare the true token with that many others instead of all. No dropout. Seed {seed}.
 {start}
 
 | step | layers | tokens | training loss | held-out accuracy |
