@@ -34,9 +34,17 @@ format: $(STAMP)/test
 bench: $(STAMP)/test
 	$(BIN)/python benchmarks/run.py
 
+# Hours. Each script goes on where it was stopped, and can be run by itself.
 studies: $(STAMP)/test
 	$(BIN)/pytest -m studies
 	$(BIN)/python benchmarks/statistics_simulation.py
+	$(BIN)/python benchmarks/micro_tasks_table.py
+	$(BIN)/python benchmarks/nano_studies.py sst2
+	$(BIN)/python benchmarks/training_studies.py
+	$(BIN)/python benchmarks/kao_studies.py
+	$(BIN)/python benchmarks/singh_studies.py
+	$(BIN)/python benchmarks/kovaleva_studies.py
+	$(BIN)/python benchmarks/attention_patterns_studies.py ../shared/data/glue build/attention-patterns
 
 # The wheel must work on its own: built, installed into a clean environment, imported from there.
 wheel: $(STAMP)/test

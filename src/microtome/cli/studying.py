@@ -118,6 +118,7 @@ def _ran(
 
     folder = out or default_folder(f"{experiment.name}-{subject.model}", subject.task)
     on = f" on {len(subject.dataset):,} rows of {subject.task}" if subject.found else ""
+    experiment.plan(subject, experiment.settings(settings))  # a refusal is the only line
     log(f"{experiment.name} of {subject.model}{on} → {folder}")
     done = study(subject, [Wanted(experiment.name, settings)], folder, workers=workers)
     rebuild(folder)
