@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -110,8 +110,12 @@ def study(
     *,
     workers: Workers | None = None,
     kind: str = "experiment",
+    begin: Callable[[], object] = lambda: None,
 ) -> Study:
-    """Run the experiments into one folder; what is there already isn't run again."""
+    """Run the experiments into one folder; what is there already isn't run again.
+
+    ``begin`` is called once all is planned: what can't work has been refused by then.
+    """
     if not wanted:
         raise RequestError("no experiment asked for", "name at least one")
     workers = workers or Workers()
@@ -120,6 +124,7 @@ def study(
         (experiment, experiment.plan(subject, experiment.settings(settings)))
         for experiment, settings in planned
     ]
+    begin()
     request = {
         "kind": kind,
         "model": subject.model,

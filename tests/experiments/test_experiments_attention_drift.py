@@ -22,11 +22,6 @@ NAMES = {"id2label": {0: "no", 1: "yes"}, "label2id": {"no": 0, "yes": 1}}
 EXPERIMENT = find_experiment("attention-drift")
 
 
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("MICROTOME_CACHE", str(tmp_path / "cache"))
-
-
 @pytest.fixture
 def case(tmp_path):
     """A fine-tuned model, another one, their base, and rows of many lengths."""

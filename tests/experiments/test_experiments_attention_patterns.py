@@ -19,11 +19,6 @@ from tiny import WORDS, save_tiny
 N_ROWS = 24
 
 
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("MICROTOME_CACHE", str(tmp_path / "cache"))
-
-
 def case(tmp_path, *, pairs):
     folder = save_tiny(
         tmp_path / "model", "bert", "classification", with_tokenizer=True,

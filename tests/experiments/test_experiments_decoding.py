@@ -27,11 +27,6 @@ EXPERIMENT = find_experiment("decoding")
 TEXTS = [" ".join(WORDS[(7 * i + j) % len(WORDS)] for j in range(3 + i % 5)) for i in range(9)]
 
 
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("MICROTOME_CACHE", str(tmp_path / "cache"))
-
-
 @pytest.fixture
 def texts(tmp_path):
     file = tmp_path / "texts.txt"

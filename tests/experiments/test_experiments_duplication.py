@@ -27,11 +27,6 @@ FREE = LayerRules(12, DepthRules())
 SHARED = LayerRules(12, DepthRules(shared=True))
 
 
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("MICROTOME_CACHE", str(tmp_path / "cache"))
-
-
 def sentences():
     return [
         " ".join(WORDS[(5 * i + 3 * j) % len(WORDS)] for j in range(2 + i % 7))

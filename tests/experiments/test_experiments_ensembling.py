@@ -24,11 +24,6 @@ EXPERIMENT = find_experiment("ensembling")
 N_ROWS = 40
 
 
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("MICROTOME_CACHE", str(tmp_path / "cache"))
-
-
 def softmax(values):
     return np.exp(values) / np.exp(values).sum(-1, keepdims=True)
 

@@ -18,8 +18,7 @@ from tiny import WORDS, save_tiny
 
 
 @pytest.fixture(autouse=True)
-def own_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("MICROTOME_CACHE", str(tmp_path / "cache"))
+def own_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 

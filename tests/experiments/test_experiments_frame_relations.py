@@ -40,22 +40,13 @@ LINES = [
 
 
 @pytest.fixture(autouse=True)
-def own_cache(tmp_path, monkeypatch):
+def own_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("MICROTOME_CACHE", str(tmp_path / "cache"))
 
 
 def published(path, lines=LINES):
     path.write_text("".join(f"{text}  {target} {elements}\n" for text, target, elements in lines))
     return path
-
-
-@pytest.fixture
-def model(tmp_path):
-    folder = tmp_path / "model"
-    tiny_model("bert", "none").save_pretrained(folder)
-    tokenizer_for().save_pretrained(folder)
-    return folder
 
 
 def found(folder, rows=None, **settings):

@@ -23,11 +23,6 @@ from training_rows import checkpoint, rows, tokenizer_for
 NAME = "frozen-probing"
 
 
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("MICROTOME_CACHE", str(tmp_path / "cache"))
-
-
 @pytest.fixture
 def data(tmp_path):
     rows(tmp_path, n=60)

@@ -19,11 +19,6 @@ from tiny import WORDS, save_tiny, tiny_tokenizer
 N_ROWS = 60
 
 
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("MICROTOME_CACHE", str(tmp_path / "cache"))
-
-
 def sentences():
     return [
         " ".join(WORDS[(5 * i + 3 * j) % len(WORDS)] for j in range(2 + i % 7))

@@ -20,11 +20,6 @@ from training_rows import checkpoint, rows
 EXPERIMENT = find_experiment("initialization")
 
 
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("MICROTOME_CACHE", str(tmp_path / "cache"))
-
-
 def subject_for(tmp_path, kind="single", family="bert"):
     folder = checkpoint(tmp_path / "base", family)
     data = rows(tmp_path / "data", kind, n=60)._source.path

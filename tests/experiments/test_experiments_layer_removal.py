@@ -21,11 +21,6 @@ TEXTS = [
 ]
 
 
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("MICROTOME_CACHE", str(tmp_path / "cache"))
-
-
 def predictions(model, family):
     tokenizer = tiny_tokenizer(family)
     with torch.no_grad():

@@ -62,9 +62,8 @@ BY_HAND = {
 
 
 @pytest.fixture(autouse=True)
-def own_cache(tmp_path, monkeypatch):
+def own_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("MICROTOME_CACHE", str(tmp_path / "cache"))
 
 
 @pytest.fixture

@@ -64,9 +64,8 @@ TREEBANK = """\
 
 
 @pytest.fixture(autouse=True)
-def own_cache(tmp_path, monkeypatch):
+def own_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("MICROTOME_CACHE", str(tmp_path / "cache"))
 
 
 @pytest.fixture
@@ -74,14 +73,6 @@ def treebank(tmp_path):
     path = tmp_path / "small.conllu"
     path.write_text(TREEBANK)
     return path
-
-
-@pytest.fixture
-def model(tmp_path):
-    folder = tmp_path / "model"
-    tiny_model("bert", "none").save_pretrained(folder)
-    tokenizer_for().save_pretrained(folder)
-    return folder
 
 
 def found(folder, rows=None, **settings):

@@ -19,11 +19,6 @@ NAME = "weight-drift"
 PARTS = ["query", "key", "value", "attention_output", "intermediate", "output"]
 
 
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("MICROTOME_CACHE", str(tmp_path / "cache"))
-
-
 def studied(model, out, given=None, **settings):
     found = find_experiment(NAME)
     subject = subject_of(str(model), given or Rows(), needs_rows=found.needs_rows)

@@ -58,13 +58,9 @@ def decode(
             "one text, or a data set, wanted", 'give --text "…", or --task and --data'
         )
     source = resolve(model, revision=revision)
-    dataset = None
+    columns, dataset = (text_column, pair_column), None
     if text is None:
-        from microtome.tasks import open_data
-
-        opened = open_data(task, data, split, text_column=text_column, pair_column=pair_column)
-        dataset = opened.limit(limit, seed=seed)
-        log(f"decoding {len(dataset):,} rows of {dataset.task.name}")
+        dataset = _dataset(task, data, columns, split=split, limit=limit, seed=seed)
     document = _decoded(
         source, dataset, text, readout=readout, graft=graft, special=special,
         max_length=max_length, device=device, allow_pickle=allow_pickle,
@@ -72,6 +68,24 @@ def decode(
     )  # fmt: skip
     document["model"] = model
     show(document, as_json=json, for_people=lambda console: _draw(console, document))
+
+
+def _dataset(
+    task: str | None,
+    data: Path | None,
+    columns: tuple[str | None, str | None],
+    *,
+    split: str | None,
+    limit: int | None,
+    seed: int,
+) -> Dataset:
+    """The rows to decode."""
+    from microtome.tasks import open_data
+
+    opened = open_data(task, data, split, text_column=columns[0], pair_column=columns[1])
+    rows = opened.limit(limit, seed=seed)
+    log(f"decoding {len(rows):,} rows of {rows.task.name}")
+    return rows
 
 
 def _other_texts(

@@ -61,18 +61,12 @@ def run(
 
     Example: microtome run head-disabling --model ./my-mrpc --task mrpc --data glue/MRPC
     """
-    from microtome.experiments import find_experiment
     from microtome.study import Workers
 
     if wants_help:
         typer.echo(help_of(context, experiment))
         return
-    if experiment is None:
-        raise RequestError("no experiment given", "see microtome list experiments")
-    found = find_experiment(experiment)
-    settings = read_options(found, context.args)
-    if save_best is not None and found.name != "head-disabling":
-        raise RequestError(f"{found.name} has no option '--save-best'", "head-disabling has it")
+    found, settings = _asked(experiment, context.args, save_best)
     columns = (text_column, pair_column, label_column)
     rows = _rows(task, (data, dev_data), columns, labels, split=split, limit=limit, seed=seed,
                  revision=revision)  # fmt: skip
@@ -80,6 +74,21 @@ def run(
     where = Workers(executor, workers, (device,), ray_address, retry_failed, track=track)
     document = _ran(found, subject, settings, where, out=out, save_best=save_best)
     show(document, as_json=json, for_people=lambda console: _tell(console, document))
+
+
+def _asked(
+    name: str | None, arguments: list[str], save_best: Path | None
+) -> tuple[Experiment, dict[str, Any]]:
+    """The experiment that was named, and its own options."""
+    from microtome.experiments import find_experiment
+
+    if name is None:
+        raise RequestError("no experiment given", "see microtome list experiments")
+    found = find_experiment(name)
+    settings = read_options(found, arguments)
+    if save_best is not None and found.name != "head-disabling":
+        raise RequestError(f"{found.name} has no option '--save-best'", "head-disabling has it")
+    return found, settings
 
 
 def _rows(
@@ -118,9 +127,10 @@ def _ran(
 
     folder = out or default_folder(f"{experiment.name}-{subject.model}", subject.task)
     on = f" on {len(subject.dataset):,} rows of {subject.task}" if subject.found else ""
-    experiment.plan(subject, experiment.settings(settings))  # a refusal is the only line
-    log(f"{experiment.name} of {subject.model}{on} → {folder}")
-    done = study(subject, [Wanted(experiment.name, settings)], folder, workers=workers)
+    done = study(
+        subject, [Wanted(experiment.name, settings)], folder, workers=workers,
+        begin=lambda: log(f"{experiment.name} of {subject.model}{on} → {folder}"),
+    )  # fmt: skip
     rebuild(folder)
     document = _document(done)
     if save_best is not None:

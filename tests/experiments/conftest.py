@@ -1,0 +1,21 @@
+"""What the tests of experiments share: a cache of their own, and a small encoder."""
+
+from __future__ import annotations
+
+import pytest
+
+from tiny import tiny_model
+from training_rows import tokenizer_for
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("MICROTOME_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def model(tmp_path):
+    folder = tmp_path / "model"
+    tiny_model("bert", "none").save_pretrained(folder)
+    tokenizer_for().save_pretrained(folder)
+    return folder
