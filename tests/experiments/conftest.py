@@ -1,4 +1,4 @@
-"""What the tests of experiments share: a cache of their own, and a small encoder."""
+"""What the tests of experiments share: a cache and a folder of their own, a small encoder."""
 
 from __future__ import annotations
 
@@ -11,6 +11,11 @@ from training_rows import tokenizer_for
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path, monkeypatch):
     monkeypatch.setenv("MICROTOME_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def own_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
 
 
 @pytest.fixture

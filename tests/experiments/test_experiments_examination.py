@@ -16,10 +16,7 @@ from microtome.study import Part, Study
 from microtome.views import Table
 from tiny import WORDS, save_tiny
 
-
-@pytest.fixture(autouse=True)
-def own_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("own_folder")
 
 
 @pytest.fixture

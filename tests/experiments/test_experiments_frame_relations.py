@@ -1,4 +1,4 @@
-"""Frame relations: rows against eager maps, the test's size on shuffled links, heads by hand."""
+"""Frame relations: rows against eager maps, heads made by hand, refusals."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ import pytest
 import torch
 
 from eager_maps import eager_maps
+from experiment_rows import rows_of
 from handmade import HEAD, LAYER, attends_to_words
 from microtome import load, load_tokenizer, parse
 from microtome.cli import run
 from microtome.errors import DataError
-from microtome.experiments import Rows, find_experiment, subject_of
+from microtome.experiments import Rows, find_experiment
 from microtome.experiments.frame_relations import found_heads, measured
 from microtome.experiments.frame_tables import (
     encode_exemplars,
@@ -23,13 +24,13 @@ from microtome.experiments.frame_tables import (
     selected,
 )
 from microtome.experiments.head_tables import name_of
-from microtome.experiments.link_attention import LinkAttention, placement_test, placements_of
-from microtome.observe import stream
-from microtome.runs import run_here
 from tiny import tiny_model
 from training_rows import tokenizer_for
 
-EXPERIMENT = find_experiment("frame-relations")
+pytestmark = pytest.mark.usefixtures("own_folder")
+
+NAME = "frame-relations"
+EXPERIMENT = find_experiment(NAME)
 # The published form: words, target, elements. Targets and elements stand at least 3 words apart.
 LINES = [
     ("the cat sees a big red house", "sees", ["house"]),
@@ -39,20 +40,9 @@ LINES = [
 ]
 
 
-@pytest.fixture(autouse=True)
-def own_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-
 def published(path, lines=LINES):
     path.write_text("".join(f"{text}  {target} {elements}\n" for text, target, elements in lines))
     return path
-
-
-def found(folder, rows=None, **settings):
-    subject = subject_of(str(folder), rows or Rows(), needs_rows=False)
-    (trial,) = EXPERIMENT.plan(subject, EXPERIMENT.settings(settings))
-    return run_here(trial).rows
 
 
 def by_hand(model, tokenizer, lines):
@@ -93,70 +83,25 @@ def by_hand(model, tokenizer, lines):
     return np.mean(gathered, axis=0)
 
 
-def test_every_map_equals_one_computed_from_eager_attention(model, tmp_path):
-    rows = found(model, frames=str(published(tmp_path / "frames.txt")))
-    wanted = by_hand(load(model), load_tokenizer(model), LINES)
+def equal_maps(rows, wanted):
+    """The predicate→element rows, each one checked against the maps by hand."""
     own = [row for row in rows if row["direction"] == "predicate→element"]
-    assert len(own) == 12
-    assert len(rows) == 24
     for row in own:
         score, control, stripe, count = wanted[:, row["layer"], row["head"]]
         assert row["score"] == pytest.approx(score, abs=1e-5)
         assert row["control"] == pytest.approx(control, abs=1e-5)
         assert row["stripe_control"] == pytest.approx(stripe, abs=1e-5)
         assert row["count_control"] == pytest.approx(count, abs=1e-5)
-        assert row["n"] == 4
-        assert row["delta"] is None
+    return own
 
 
-def shuffled(placed, rng):
-    """The same weights, with the link at any of its placements."""
-    return [own[:, np.roll(np.arange(own.shape[1]), rng.integers(own.shape[1]))] for own in placed]
-
-
-def weights_of_a_model(n_texts):
-    """Placed weights of a random model's heads on links in random texts: (heads, placements)."""
-    from observe.naive import random_texts
-
-    rng = np.random.default_rng(0)
-    lengths = rng.integers(7, 14, n_texts)
-    texts = random_texts(lengths.tolist(), seed=1)
-    links = {}
-    for text, length in enumerate(lengths):
-        sides = np.array([-1, *[0] * (length - 2), -1])
-        links[text] = [placements_of(((1, 4), (2, 4))[: 1 + text % 2], sides)]
-    reduction = LinkAttention(links, keep=True)
-    stream(tiny_model("bert", "none"), texts, [reduction])
-    return [own.reshape(-1, own.shape[-1]) for own in reduction.placed.values()]
-
-
-def test_the_placement_test_has_the_right_size_on_shuffled_links():
-    """300 shuffles, 5 % nominal: a share outside 1.2 to 8.8 % is three standard errors off."""
-    placed = weights_of_a_model(40)
-    rng = np.random.default_rng(2)
-    corrected, single = [], []
-    for repeat in range(300):
-        test = placement_test(shuffled(placed, rng), repeats=199, seed=repeat)
-        corrected.append(test.p_max.min() <= 0.05)
-        single.append(test.p)
-    assert 0.012 <= np.mean(corrected) <= 0.088
-    assert np.mean(np.array(single) <= 0.05) == pytest.approx(0.05, abs=0.02)
-    assert np.mean(single) == pytest.approx(0.5, abs=0.06)
-
-
-def test_a_planted_link_is_found_and_clusters_count_once():
-    rng = np.random.default_rng(3)
-    placed = [rng.random((6, 5)) for _ in range(30)]
-    for own in placed:
-        own[4, 0] += 0.5
-    test = placement_test(placed)
-    assert test.p_max[4] <= 0.01
-    assert (test.p_max[[0, 1, 2, 3, 5]] > 0.05).all()
-    # Thirty copies of one text are one text: 5 placements can't give less than 1 in 5.
-    copies = placement_test([placed[0]] * 30, clusters=["one"] * 30)
-    assert copies.p.min() > 0.15
-    flat = placement_test([np.ones((2, 4))] * 10)
-    assert (flat.p == 1).all()  # a head that looks alike everywhere follows nothing
+def test_every_map_equals_one_computed_from_eager_attention(model, tmp_path):
+    rows = rows_of(NAME, model, frames=str(published(tmp_path / "frames.txt")))
+    wanted = by_hand(load(model), load_tokenizer(model), LINES)
+    assert len(rows) == 24
+    own = equal_maps(rows, wanted)
+    assert len(own) == 12
+    assert all(row["n"] == 4 and row["delta"] is None for row in own)
 
 
 def lines_with(elements):
@@ -172,7 +117,7 @@ def test_a_head_made_for_the_elements_is_found_and_shown_to_be_a_stripe(tmp_path
     folder = attends_to_words(
         tmp_path / "made", [text for text, *_ in lines], {"house", "tree", "river", "car"}
     )
-    rows = found(folder, frames=str(published(tmp_path / "frames.txt", lines)))
+    rows = rows_of(NAME, folder, frames=str(published(tmp_path / "frames.txt", lines)))
     best = found_heads(rows)[0]
     assert (best["layer"], best["head"]) == (LAYER, HEAD)
     assert best["score"] > 0.9
@@ -203,8 +148,8 @@ def test_disabling_a_found_head_costs_what_the_edit_costs(tmp_path):
     with data.open("w", newline="") as stream_:
         labels = (("no", "yes")[i % 2] for i in range(len(texts)))
         csv.writer(stream_).writerows([("text", "label"), *zip(texts, labels, strict=True)])
-    rows = found(
-        folder, Rows(path=data, labels=("no", "yes")),
+    rows = rows_of(
+        NAME, folder, Rows(path=data, labels=("no", "yes")),
         frames=str(published(tmp_path / "frames.txt", lines)),
     )  # fmt: skip
     priced = [row for row in rows if row["delta"] is not None]
@@ -265,19 +210,19 @@ def test_what_is_no_frame_file_is_refused_in_one_line(model, tmp_path, capsys):
     folder = tmp_path / "folder"
     folder.mkdir()
     for frames, word in ((nonsense, "line 1"), (folder, "FrameNet"), (tmp_path / "x", "exists")):
-        arguments = ["run", "frame-relations", "--model", model, "--frames", frames]
+        arguments = ["run", NAME, "--model", model, "--frames", frames]
         assert run([str(a) for a in arguments]) == 2
         last = capsys.readouterr().err.splitlines()[-1]
         assert last.startswith("microtome:")
         assert word in last
     near = published(tmp_path / "near.txt", [("the cat sees a house", "sees", ["house"])])
     with pytest.raises(DataError, match="an element near the target"):
-        found(model, frames=str(near))
+        rows_of(NAME, model, frames=str(near))
 
 
 def test_the_command_runs_and_reports(model, tmp_path, capsys):
     frames = published(tmp_path / "frames.txt")
-    arguments = ["run", "frame-relations", "--model", model, "--frames", frames]
+    arguments = ["run", NAME, "--model", model, "--frames", frames]
     arguments += ["--out", tmp_path / "run", "--workers", "0"]
     assert run([str(a) for a in arguments]) == 0
     assert "exemplars" in capsys.readouterr().out
@@ -306,13 +251,6 @@ def test_minilm_on_published_sentences_equals_eager_attention(tmp_path, shared_d
         return len(tokenizer.tokenize(target)) * len(tokenizer.tokenize(elements))
 
     lines = [line for line in lines if n_pairs(line) <= 2][:25]
-    rows = found("minilm", frames=str(published(tmp_path / "some.txt", lines)))
+    rows = rows_of(NAME, "minilm", frames=str(published(tmp_path / "some.txt", lines)))
     wanted = by_hand(load("minilm"), tokenizer, lines)
-    own = [row for row in rows if row["direction"] == "predicate→element"]
-    assert len(own) == 72
-    for row in own:
-        score, control, stripe, count = wanted[:, row["layer"], row["head"]]
-        assert row["score"] == pytest.approx(score, abs=1e-5)
-        assert row["control"] == pytest.approx(control, abs=1e-5)
-        assert row["stripe_control"] == pytest.approx(stripe, abs=1e-5)
-        assert row["count_control"] == pytest.approx(count, abs=1e-5)
+    assert len(equal_maps(rows, wanted)) == 72

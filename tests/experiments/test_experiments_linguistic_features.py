@@ -1,8 +1,7 @@
-"""Attention to features: rows against eager maps, a head made by hand, expressions, requests."""
+"""Attention to features: rows against eager maps, a head made by hand, requests."""
 
 from __future__ import annotations
 
-from collections import Counter
 from itertools import combinations
 
 import numpy as np
@@ -10,22 +9,24 @@ import pytest
 import torch
 
 from eager_maps import eager_maps
+from experiment_rows import rows_of
+from gold_subjects import subject_words
 from handmade import HEAD, LAYER, attends_to_words
 from microtome import load, load_tokenizer
 from microtome.cli import run
-from microtome.errors import RequestError
 from microtome.evaluation import encode_for
-from microtome.experiments import Rows, find_experiment, subject_of
+from microtome.experiments import Rows, find_experiment
 from microtome.experiments.annotated_text import cut_into_words, encode_passages, gold_passages
-from microtome.experiments.feature_expressions import FEATURES, parse_feature
 from microtome.experiments.linguistic_features import measured
 from microtome.experiments.received_attention import chance_weights
-from microtome.runs import run_here
 from microtome.tasks import open_data
-from microtome.tasks.treebanks import Word, read_conllu
+from microtome.tasks.treebanks import read_conllu
 from tiny import tiny_model, tiny_tokenizer
 
-EXPERIMENT = find_experiment("linguistic-features")
+pytestmark = pytest.mark.usefixtures("own_folder")
+
+NAME = "linguistic-features"
+EXPERIMENT = find_experiment(NAME)
 TREEBANK = """\
 # text = the dogs eats birds not .
 1	the	the	DET	_	_	2	det	_	_
@@ -61,11 +62,6 @@ BY_HAND = {
 }
 
 
-@pytest.fixture(autouse=True)
-def own_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-
 @pytest.fixture
 def treebank(tmp_path):
     path = tmp_path / "small.conllu"
@@ -77,12 +73,6 @@ def saved(folder, seed=0, head="none"):
     tiny_model("bert", head, seed=seed).save_pretrained(folder)
     tiny_tokenizer().save_pretrained(folder)
     return folder
-
-
-def found(model, rows=None, **settings):
-    subject = subject_of(str(model), rows or Rows(), needs_rows=False)
-    trial = EXPERIMENT.plan(subject, EXPERIMENT.settings(settings))[-1]
-    return run_here(trial).rows
 
 
 def expected_most(values, k):
@@ -125,7 +115,7 @@ def by_hand(model, mode):
 def test_every_map_equals_one_computed_from_eager_attention(tmp_path, treebank, mode):
     folder = saved(tmp_path / "model")
     modifiers = ["modifiers=upos=ADJ & deprel=amod"]
-    rows = found(folder, treebank=str(treebank), mode=mode, features=modifiers)
+    rows = rows_of(NAME, folder, treebank=str(treebank), mode=mode, features=modifiers)
     wanted = by_hand(load(folder), mode)
     assert {row["feature"] for row in rows} == set(wanted)
     assert len(rows) == len(wanted) * 3 * 4
@@ -141,7 +131,7 @@ def test_every_map_equals_one_computed_from_eager_attention(tmp_path, treebank, 
 
 def test_difference_maps_are_differences(tmp_path, treebank):
     base, tuned = saved(tmp_path / "base", 1), saved(tmp_path / "tuned", 2, "classification")
-    rows = found(tuned, treebank=str(treebank), base=str(base))
+    rows = rows_of(NAME, tuned, treebank=str(treebank), base=str(base))
     by_place = {(r["checkpoint"], r["feature"], r["layer"], r["head"]): r for r in rows}
     assert {row["checkpoint"] for row in rows} == {"finetuned", "pretrained"}
     for (checkpoint, *place), row in by_place.items():
@@ -149,27 +139,16 @@ def test_difference_maps_are_differences(tmp_path, treebank):
             before = by_place["pretrained", *place]
             assert row["change"] == pytest.approx(row["attention"] - before["attention"], abs=1e-6)
             assert before["change"] is None
-    same = found(tuned, treebank=str(treebank), base=str(tuned))
+    same = rows_of(NAME, tuned, treebank=str(treebank), base=str(tuned))
     assert all(row["change"] == 0 for row in same if row["checkpoint"] == "finetuned")
     assert "doesn't hold" in measured(same)["features"]
-
-
-def subject_words(dataset):
-    """Words that are subjects more often than not in the gold annotation."""
-    counts: dict = {}
-    for passage in gold_passages(dataset):
-        for placed in passage.sentences:
-            for word in placed.sentence.words:
-                is_subject = word.relation.startswith("nsubj")
-                counts.setdefault(word.form.lower(), Counter())[is_subject] += 1
-    return {form for form, seen in counts.items() if seen[True] > seen[False]}
 
 
 def test_a_head_made_to_attend_to_subjects_is_found_on_the_gold_text(tmp_path):
     dataset = open_data("micro-sentiment", split="dev").limit(40)
     texts = [row.text for row in dataset.rows()]
     folder = attends_to_words(tmp_path / "model", texts, subject_words(dataset))
-    rows = found(folder, Rows(task="micro-sentiment", split="dev", limit=40))
+    rows = rows_of(NAME, folder, Rows(task="micro-sentiment", split="dev", limit=40))
     (best,) = [EXPERIMENT.summary(rows)["subjects"]]
     assert best["head"] == f"{LAYER}.{HEAD}"
     row = next(
@@ -207,34 +186,6 @@ def test_the_expected_maximum_is_exact(m, k):
     assert values @ weights == pytest.approx(expected_most(values, k))
 
 
-def test_expressions_say_what_they_mean():
-    def word(**fields):
-        return Word("Dogs", **fields)
-
-    agents = parse_feature("agents=upos=NOUN|PROPN & deprel=nsubj*")
-    assert agents.holds(word(upos="PROPN", relation="nsubj:pass"))
-    assert not agents.holds(word(upos="NOUN", relation="obj"))
-    assert not agents.holds(word(upos="VERB", relation="nsubj"))
-    assert parse_feature("x=form=DOGS").holds(word())
-    assert not parse_feature("x=upos!=NOUN|VERB").holds(word(upos="VERB"))
-    assert parse_feature("x=upos!=NOUN|VERB").holds(word(upos="ADJ"))
-    subjects = next(feature for feature in FEATURES if feature.name == "subjects")
-    assert subjects.holds(word(relation="nsubj:pass"))
-    assert not subjects.holds(word(relation="csubj"))
-
-
-@pytest.mark.parametrize(
-    ("text", "word"),
-    [
-        ("upos", "name=EXPRESSION"), ("x=pos=NOUN", "FIELD=VALUE"), ("x=upos=", "empty value"),
-        ("nouns=upos=NOUN", "there already"), ("x=upos=A & ", "FIELD=VALUE"), ("=upos=A", "name="),
-    ],
-)  # fmt: skip
-def test_wrong_expressions_are_refused(text, word):
-    with pytest.raises(RequestError, match=word):
-        parse_feature(text)
-
-
 def test_wrong_requests_are_one_line(tmp_path, treebank, capsys):
     folder = saved(tmp_path / "model")
     broken = tmp_path / "broken.conllu"
@@ -251,7 +202,7 @@ def test_wrong_requests_are_one_line(tmp_path, treebank, capsys):
         (["--treebank", treebank, "--finetune"], "--task"),
         (["--data", data], "no annotation"),
     ):
-        arguments = ["run", "linguistic-features", "--model", folder, *options]
+        arguments = ["run", NAME, "--model", folder, *options]
         assert run([str(a) for a in arguments]) == 2
         said = capsys.readouterr().err.splitlines()
         (line,) = [one for one in said if one.startswith("microtome:")]
@@ -261,7 +212,7 @@ def test_wrong_requests_are_one_line(tmp_path, treebank, capsys):
 
 def test_the_command_runs_and_reports(tmp_path, treebank, capsys):
     folder = saved(tmp_path / "model")
-    arguments = ["run", "linguistic-features", "--model", folder, "--treebank", treebank]
+    arguments = ["run", NAME, "--model", folder, "--treebank", treebank]
     arguments += ["--out", tmp_path / "run", "--workers", "0"]
     assert run([str(a) for a in arguments]) == 0
     assert "nouns in" in capsys.readouterr().out
@@ -278,7 +229,7 @@ def test_words_without_a_tagger():
 @pytest.mark.real
 def test_minilm_on_a_real_treebank_equals_eager_attention(tmp_path, shared_data):
     path = shared_data("data/ud_ewt/en_ewt-ud-dev.conllu")
-    rows = found("minilm", Rows(limit=12), treebank=str(path))
+    rows = rows_of(NAME, "minilm", Rows(limit=12), treebank=str(path))
     by_place = {(r["feature"], r["layer"], r["head"]): r["attention"] for r in rows}
     from microtome.experiments.annotated_text import treebank_passages
 

@@ -1,30 +1,28 @@
-"""Token links: rows against eager maps, heads made by hand, refusals, words against rows."""
+"""Token links: rows against eager maps, links that a text lacks, refusals."""
 
 from __future__ import annotations
 
 import csv
-from collections import Counter
 
 import numpy as np
 import pytest
 
 from eager_maps import eager_maps
-from handmade import HEAD, LAYER, attends_to_previous, attends_to_words
+from experiment_rows import rows_of
 from microtome import load, load_tokenizer
 from microtome.cli import run
 from microtome.errors import RequestError
-from microtome.experiments import Rows, find_experiment, subject_of
-from microtome.experiments.annotated_text import gold_passages
-from microtome.experiments.link_attention import placements_of
-from microtome.experiments.token_links import is_found, measured
+from microtome.experiments import Rows, find_experiment
+from microtome.experiments.token_links import measured
 from microtome.experiments.word_links import head_noun
-from microtome.runs import run_here
-from microtome.tasks import open_data
 from microtome.tasks.treebanks import parse_conllu, read_conllu
 from tiny import tiny_model
 from training_rows import tokenizer_for
 
-EXPERIMENT = find_experiment("token-links")
+pytestmark = pytest.mark.usefixtures("own_folder")
+
+NAME = "token-links"
+EXPERIMENT = find_experiment(NAME)
 # Words, and by hand: (verb, subject) and (noun, pronoun), from 0.
 SENTENCES = [
     (["the", "dogs", "sees", "birds", "and", "it", "sings", "."], [(2, 1), (6, 5)], [(3, 5)]),
@@ -63,21 +61,11 @@ TREEBANK = """\
 """
 
 
-@pytest.fixture(autouse=True)
-def own_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-
 @pytest.fixture
 def treebank(tmp_path):
     path = tmp_path / "small.conllu"
     path.write_text(TREEBANK)
     return path
-
-
-def found(folder, rows=None, **settings):
-    subject = subject_of(str(folder), rows or Rows(), needs_rows=False)
-    return run_here(EXPERIMENT.plan(subject, EXPERIMENT.settings(settings))[-1]).rows
 
 
 def moved(maps, links, ordinary):
@@ -104,7 +92,7 @@ def moved(maps, links, ordinary):
 
 @pytest.mark.parametrize("turned", [False, True])
 def test_every_map_equals_one_computed_from_eager_attention(model, treebank, turned):
-    rows = found(model, treebank=str(treebank))
+    rows = rows_of(NAME, model, treebank=str(treebank))
     tokenizer, plain = load_tokenizer(model), load(model)
     for which, link, names in (
         (1, "verb-subject", ("verb", "subject")),
@@ -134,7 +122,7 @@ def test_every_map_equals_one_computed_from_eager_attention(model, treebank, tur
 
 
 def test_the_last_layers_cls_equals_eager_attention(model, treebank):
-    rows = [row for row in found(model, treebank=str(treebank)) if row["link"] == "[CLS]"]
+    rows = [row for row in rows_of(NAME, model, treebank=str(treebank)) if row["link"] == "[CLS]"]
     assert {row["layer"] for row in rows} == {2}
     tokenizer, plain = load_tokenizer(model), load(model)
     from_cls = [eager_maps(plain, tokenizer, " ".join(words))[2, :, 0] for words, *_ in SENTENCES]
@@ -170,7 +158,7 @@ def test_shared_words_of_pairs_need_no_annotation(tmp_path):
     ).save_pretrained(folder)
     tokenizer_for().save_pretrained(folder)
     path, lines = pairs_file(tmp_path)
-    rows = found(folder, Rows(path=path, pair_column="pair", labels=("no", "yes")))
+    rows = rows_of(NAME, folder, Rows(path=path, pair_column="pair", labels=("no", "yes")))
     assert {row["link"] for row in rows} == {"overlap", "[CLS]"}
     tokenizer, plain = load_tokenizer(folder), load(folder)
     gathered = []
@@ -198,74 +186,6 @@ def test_shared_words_of_pairs_need_no_annotation(tmp_path):
     assert "Not in this text: verb-subject, noun-pronoun" in EXPERIMENT.finding(rows)
 
 
-def head_of(rows, direction):
-    return next(
-        row for row in rows
-        if (row["direction"], row["layer"], row["head"]) == (direction, LAYER, HEAD)
-    )  # fmt: skip
-
-
-def test_a_head_made_to_attend_to_subjects_is_found_on_the_gold_text(tmp_path):
-    dataset = open_data("micro-sentiment", split="dev").limit(60)
-    seen: dict = {}
-    for passage in gold_passages(dataset):
-        for placed in passage.sentences:
-            for word in placed.sentence.words:
-                is_subject = word.relation.startswith("nsubj")
-                seen.setdefault(word.form.lower(), Counter())[is_subject] += 1
-    wanted = {form for form, counts in seen.items() if counts[True] > counts[False]}
-    texts = [row.text for row in dataset.rows()]
-    folder = attends_to_words(tmp_path / "made", texts, wanted)
-    rows = found(folder, Rows(task="micro-sentiment", split="dev", limit=60))
-    row = head_of(rows, "verb→subject")
-    assert is_found(row)
-    assert EXPERIMENT.summary(rows)["verb-subject (verb→subject)"]["head"] == f"{LAYER}.{HEAD}"
-    assert row["excess_low"] > 0.1
-    assert row["stripe_control"] > 0.5 * row["attention"]  # it is a stripe: every word attends
-
-
-def test_the_offset_control_rejects_a_pure_previous_token_head(tmp_path):
-    """Every subject stands right before its verb: the head's weight is 1 there, and elsewhere."""
-    lines = []
-    for subject in ("dogs", "cats", "birds", "trees"):
-        for verb in ("run", "sing", "sleep"):
-            for last in ("here", "there"):
-                words = [("the", "DET", 2, "det"), (subject, "NOUN", 3, "nsubj"),
-                         (verb, "VERB", 0, "root"), (last, "ADV", 3, "advmod")]  # fmt: skip
-                for i, (form, upos, head, relation) in enumerate(words, start=1):
-                    lines.append(f"{i}\t{form}\t{form}\t{upos}\t_\t_\t{head}\t{relation}\t_\t_")
-                lines.append("")
-    path = tmp_path / "adjacent.conllu"
-    path.write_text("\n".join(lines) + "\n")
-    texts = [sentence.text for sentence in read_conllu(path)]
-    folder = attends_to_previous(tmp_path / "made", texts)
-    rows = found(folder, treebank=str(path))
-    row = head_of(rows, "verb→subject")
-    assert row["attention"] > 0.95
-    assert row["diagonal"] > 0.7  # its first token has none before it
-    assert abs(row["excess"]) < 0.01
-    assert not is_found(row)
-    ranked = sorted(
-        (r for r in rows if r["direction"] == "verb→subject"), key=lambda r: -r["attention"]
-    )
-    assert (ranked[0]["layer"], ranked[0]["head"]) == (LAYER, HEAD)  # the paper's way finds it
-
-
-def test_placements_keep_the_offsets_and_stay_in_the_text():
-    sides = np.array([-1, 0, 0, 0, 0, -1])
-    link = ((3, 1), (3, 2))
-    placed = placements_of(link, sides)
-    assert [tuple(zip(q, k, strict=True)) for q, k in
-            zip(placed.queries.tolist(), placed.keys.tolist(), strict=True)] == [
-        ((3, 1), (3, 2)), ((4, 2), (4, 3)),
-    ]  # fmt: skip
-    assert placed.stripes.tolist() == [[3, 3], [4, 4]]  # from 1 and 2 it would be on its own keys
-    assert len(placements_of(link, sides, avoid=[(4, 3)]).queries) == 1
-    pair = np.array([-1, 0, 0, -1, 1, 1, -1])
-    crossing = placements_of(((1, 4),), pair)
-    assert crossing.keys.tolist() == [[4], [5]]  # (2, 5); each end stays on its side
-
-
 def test_the_head_noun_of_a_mention():
     (sentence,) = parse_conllu(
         "1\tthe\tthe\tDET\t_\t_\t3\tdet\t_\t_\n2\tcity\tcity\tNOUN\t_\t_\t3\tcompound\t_\t_\n"
@@ -279,20 +199,20 @@ def test_links_that_the_text_lacks_are_refused(model, treebank, tmp_path, capsys
     bare = tmp_path / "bare.conllu"
     bare.write_text(TREEBANK.replace("Entity=(e1)", "_").replace("Entity=(e2)", "_"))
     with pytest.raises(RequestError, match="coreference"):
-        found(model, treebank=str(bare), links=["noun-pronoun"])
+        rows_of(NAME, model, treebank=str(bare), links=["noun-pronoun"])
     with pytest.raises(RequestError, match="aren't pairs"):
-        found(model, treebank=str(treebank), links=["overlap"])
+        rows_of(NAME, model, treebank=str(treebank), links=["overlap"])
     with pytest.raises(RequestError, match="verb-subject, noun-pronoun, overlap"):
-        found(model, treebank=str(treebank), links=["verb-object"])
-    arguments = ["run", "token-links", "--model", model, "--treebank", bare]
+        rows_of(NAME, model, treebank=str(treebank), links=["verb-object"])
+    arguments = ["run", NAME, "--model", model, "--treebank", bare]
     assert run([str(a) for a in arguments] + ["--links", "noun-pronoun"]) == 2
     assert "coreference" in capsys.readouterr().err.splitlines()[-1]
-    rows = found(model, treebank=str(bare))
+    rows = rows_of(NAME, model, treebank=str(bare))
     assert {row["link"] for row in rows} == {"verb-subject", "[CLS]"}
 
 
 def test_the_command_runs_and_reports(model, treebank, tmp_path, capsys):
-    arguments = ["run", "token-links", "--model", model, "--treebank", treebank]
+    arguments = ["run", NAME, "--model", model, "--treebank", treebank]
     arguments += ["--out", tmp_path / "run", "--workers", "0"]
     assert run([str(a) for a in arguments]) == 0
     assert "verb-subject (verb→subject)" in capsys.readouterr().out
@@ -304,7 +224,7 @@ def test_minilm_on_a_real_treebank_equals_eager_attention(shared_data):
     from microtome.experiments.annotated_text import treebank_passages
 
     path = shared_data("data/ud_ewt/en_ewt-ud-dev.conllu")
-    rows = found("minilm", Rows(limit=12), treebank=str(path))
+    rows = rows_of(NAME, "minilm", Rows(limit=12), treebank=str(path))
     tokenizer, plain = load_tokenizer("minilm"), load("minilm")
     known = {sentence.text: sentence for sentence in read_conllu(path)}
     gathered = []

@@ -1,0 +1,24 @@
+"""One experiment run in this process (`from experiment_rows import rows_of, studied`)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from microtome.experiments import Rows, Subject, find_experiment, subject_of
+from microtome.runs import run_here
+from microtome.study import Study, Wanted, Workers, study
+
+
+def rows_of(name: str, folder: str | Path, rows: Rows | None = None, **settings: object) -> list:
+    """The rows of the plan's last trial: what comes before it only makes ready."""
+    experiment = find_experiment(name)
+    subject = subject_of(str(folder), rows or Rows(), needs_rows=False)
+    return run_here(experiment.plan(subject, experiment.settings(settings))[-1]).rows
+
+
+def studied(name: str, subject: Subject, out: Path, **settings: object) -> Study:
+    """The whole study, written to ``out``; no trial of it may fail."""
+    workers = Workers(n_workers=0, progress=False)
+    done = study(subject, [Wanted(name, settings)], out, workers=workers)
+    assert not done.parts[0].problems, done.parts[0].problems
+    return done
