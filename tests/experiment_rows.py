@@ -1,4 +1,4 @@
-"""One experiment run in this process (`from experiment_rows import rows_of, studied`)."""
+"""One experiment run in this process (`from experiment_rows import rows_of, study_here`)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def rows_of(name: str, folder: str | Path, rows: Rows | None = None, **settings:
     return run_here(experiment.plan(subject, experiment.settings(settings))[-1]).rows
 
 
-def studied(name: str, subject: Subject, out: Path, **settings: object) -> Study:
+def study_here(name: str, subject: Subject, out: Path, **settings: object) -> Study:
     """The whole study, written to ``out``; no trial of it may fail."""
     workers = Workers(n_workers=0, progress=False)
     done = study(subject, [Wanted(name, settings)], out, workers=workers)

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from eager_maps import eager_maps
+from experiment_rows import study_here
 from microtome import load, load_tokenizer
 from microtome.cli import run
 from microtome.errors import RequestError
 from microtome.experiments import Rows, find_experiment, subject_of
 from microtome.experiments.attention_drift import measured
 from microtome.runs import run_here
-from microtome.study import Wanted, Workers, study
 from tiny import tiny_model
 from training_rows import checkpoint, rows, tokenizer_for
 
@@ -117,12 +117,7 @@ def test_a_model_without_a_head_is_fine_tuned_and_compared_with_itself(tmp_path)
     data = rows(tmp_path / "data", n=40)._source.path
     subject = subject_of(str(folder), Rows(path=data, labels=("no", "yes")))
     settings = {"epochs": 4, "learning_rate": 1e-3}
-    done = study(
-        subject, [Wanted("attention-drift", settings)], tmp_path / "run",
-        workers=Workers(n_workers=0, progress=False),
-    )  # fmt: skip
-    part = done.parts[0]
-    assert not part.problems
+    (part,) = study_here("attention-drift", subject, tmp_path / "run", **settings).parts
     assert {row["seed"] for row in part.rows} == {0, 1}
     for row in part.rows:
         assert 0 < row["cosine"] < 1 + 1e-6

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import torch
 
+from experiment_rows import study_here
 from microtome.cli import run
 from microtome.experiments import Rows, find_experiment, subject_of
 from microtome.experiments.pattern_rows import Found, rows_of
 from microtome.observe.patterns import PATTERNS, PatternNetwork, save_classifier
-from microtome.study import Wanted, Workers, study
 from tiny import WORDS, save_tiny
 
 N_ROWS = 24
@@ -39,11 +39,7 @@ def case(tmp_path, *, pairs):
 def studied(tmp_path, *, pairs, **settings):
     folder, data = case(tmp_path, pairs=pairs)
     subject = subject_of(str(folder), Rows(path=data, pair_column="pair" if pairs else None))
-    workers = Workers(n_workers=0, progress=False)
-    wanted = [Wanted("attention-patterns", settings)]
-    done = study(subject, wanted, tmp_path / "run", workers=workers)
-    assert not done.parts[0].problems, done.parts[0].problems
-    return done.parts[0]
+    return study_here("attention-patterns", subject, tmp_path / "run", **settings).parts[0]
 
 
 @pytest.mark.parametrize("pairs", [False, True])

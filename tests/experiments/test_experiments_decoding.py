@@ -15,12 +15,12 @@ from transformers import (
     AutoTokenizer,
 )
 
+from experiment_rows import study_here
 from microtome.errors import RequestError
 from microtome.experiments import Rows, find_experiment
 from microtome.experiments.decoding_curves import deeper_words, finding, tuning_words
 from microtome.observe import vocabulary_of
 from microtome.runs import run_here
-from microtome.study import Wanted, Workers, study
 from tiny import WORDS, save_tiny, tiny_tokenizer
 
 EXPERIMENT = find_experiment("decoding")
@@ -36,10 +36,7 @@ def texts(tmp_path):
 
 def studied(model: Path, data: Path, out: Path, **settings):
     subject = EXPERIMENT.subject(str(model), Rows(path=data), settings)
-    workers = Workers(n_workers=0, progress=False)
-    part = study(subject, [Wanted("decoding", settings)], out, workers=workers).parts[0]
-    assert not part.problems
-    return part.rows
+    return study_here("decoding", subject, out, **settings).parts[0].rows
 
 
 def batch_of(tokenizer, sentences):

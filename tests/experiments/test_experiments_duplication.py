@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-
 import numpy as np
 import pytest
 import torch
 
+from experiment_rows import study_here
+from labelled_texts import sentences, write_rows
 from microtome import load, parse
 from microtome.errors import RequestError
 from microtome.experiments import Rows, find_experiment, subject_of
@@ -17,9 +17,8 @@ from microtome.experiments.duplication_words import choice_words, measured, view
 from microtome.experiments.layer_rules import LayerRules
 from microtome.experiments.strategies import depths_of
 from microtome.families.anatomy import DepthRules
-from microtome.study import Wanted, Workers, study
 from microtome.views import HeatMap
-from tiny import WORDS, save_tiny, tiny_tokenizer
+from tiny import save_tiny, tiny_tokenizer
 
 EXPERIMENT = find_experiment("duplication")
 N_ROWS = 40
@@ -27,20 +26,9 @@ FREE = LayerRules(12, DepthRules())
 SHARED = LayerRules(12, DepthRules(shared=True))
 
 
-def sentences():
-    return [
-        " ".join(WORDS[(5 * i + 3 * j) % len(WORDS)] for j in range(2 + i % 7))
-        for i in range(N_ROWS)
-    ]
-
-
 @pytest.fixture
 def data(tmp_path):
-    file = tmp_path / "rows.csv"
-    with file.open("w", newline="") as stream:
-        labels = (("no", "yes")[i % 2] for i in range(N_ROWS))
-        csv.writer(stream).writerows([("text", "label"), *zip(sentences(), labels, strict=True)])
-    return file
+    return write_rows(tmp_path / "rows.csv", sentences(N_ROWS), (i % 2 for i in range(N_ROWS)))
 
 
 def planned(folder, data, **settings):
@@ -50,10 +38,7 @@ def planned(folder, data, **settings):
 
 def studied(folder, data, out, **settings):
     subject = subject_of(str(folder), Rows(path=data))
-    workers = Workers(n_workers=0, progress=False)
-    done = study(subject, [Wanted("duplication", settings)], out, workers=workers)
-    assert not done.parts[0].problems
-    return done
+    return study_here("duplication", subject, out, **settings)
 
 
 @pytest.mark.parametrize(
@@ -199,7 +184,7 @@ def test_the_scan_of_a_classifier_equals_each_repeat_by_hand(tmp_path, data):
         with torch.no_grad():
             answers = [
                 int(edited(**tokenizer(text, return_tensors="pt")).logits.argmax())
-                for text in sentences()
+                for text in sentences(N_ROWS)
             ]
         assert row["value"] == pytest.approx(np.mean(np.array(answers) == gold))
         assert row["stage"] == "zero-shot"

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import shutil
 
 import numpy as np
 import pytest
 
+from experiment_rows import study_here
+from labelled_texts import sentences, write_rows
 from microtome.cli import run
 from microtome.errors import RequestError
 from microtome.experiments import Rows, find_experiment, subject_of
 from microtome.experiments.ensemble_rules import Ensembles, Member, ensemble_rows
 from microtome.experiments.ensemble_words import finding
 from microtome.experiments.predictions import Judge
-from microtome.study import Wanted, Workers, study
 from microtome.tasks import Windows, best_spans, find_task, open_data
 from microtome.tasks.ensembles import ensemble_logits, ensemble_spans
-from tiny import WORDS, save_tiny
+from tiny import save_tiny
 
 EXPERIMENT = find_experiment("ensembling")
 N_ROWS = 40
@@ -101,15 +101,7 @@ def test_a_probability_too_small_for_a_float_is_still_compared():
 
 @pytest.fixture
 def data(tmp_path):
-    texts = [
-        " ".join(WORDS[(5 * i + 3 * j) % len(WORDS)] for j in range(2 + i % 7))
-        for i in range(N_ROWS)
-    ]
-    file = tmp_path / "rows.csv"
-    with file.open("w", newline="") as stream:
-        labels = (("no", "yes")[i % 2] for i in range(N_ROWS))
-        csv.writer(stream).writerows([("text", "label"), *zip(texts, labels, strict=True)])
-    return file
+    return write_rows(tmp_path / "rows.csv", sentences(N_ROWS), (i % 2 for i in range(N_ROWS)))
 
 
 def with_wrong(wrong):
@@ -168,10 +160,7 @@ def finished(tmp_path, data):
     folder = save_tiny(tmp_path / "m", "bert", "none", with_tokenizer=True)
     subject = subject_of(str(folder), Rows(path=data))
     settings = {"layers": [3, 4], "seeds": [0, 1], "epochs": 1, "learning_rate": 1e-3}
-    workers = Workers(n_workers=0, progress=False)
-    done = study(subject, [Wanted("duplication", settings)], tmp_path / "runs", workers=workers)
-    assert not done.parts[0].problems
-    return done
+    return study_here("duplication", subject, tmp_path / "runs", **settings)
 
 
 def command(*arguments):
@@ -217,8 +206,7 @@ def test_runs_without_stored_predictions_are_one_clear_line(finished, tmp_path, 
         with pytest.raises(RequestError, match=message):
             EXPERIMENT.subject(None, Rows(), {"from": folder and str(folder)})
     subject = subject_of(str(tmp_path / "m"), Rows(path=data))
-    workers = Workers(n_workers=0, progress=False)
-    study(subject, [Wanted("decoding", {})], tmp_path / "other", workers=workers)
+    study_here("decoding", subject, tmp_path / "other")
     with pytest.raises(RequestError, match=r"no stored predictions .* a run of decoding"):
         EXPERIMENT.subject(None, Rows(), {"from": str(tmp_path / "other")})
     shutil.rmtree(finished.folder / "arrays")

@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from html import escape
 
 import pytest
 
+from labelled_texts import write_cats
 from microtome.cli import run
 from microtome.examination import Examination
 from microtome.experiments import all_experiments, find_experiment
 from microtome.report import Page
 from microtome.study import Part, Study
 from microtome.views import Table
-from tiny import WORDS, save_tiny
+from tiny import save_tiny
 
 pytestmark = pytest.mark.usefixtures("own_folder")
 
 
 @pytest.fixture
 def data(tmp_path):
-    path = tmp_path / "rows.csv"
-    texts = [" ".join(WORDS[(5 * i + j) % len(WORDS)] for j in range(2 + i % 5)) for i in range(80)]
-    rows = [(text, ("no", "yes")["cat" in text or i % 3 == 0]) for i, text in enumerate(texts)]
-    with path.open("w", newline="") as stream:
-        csv.writer(stream).writerows([("text", "label"), *rows])
-    return path
+    return write_cats(tmp_path / "rows.csv")
 
 
 def examined(capsys, *arguments, code=0):

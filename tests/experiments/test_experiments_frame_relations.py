@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import csv
 
 import numpy as np
 import pytest
@@ -12,6 +11,7 @@ import torch
 from eager_maps import eager_maps
 from experiment_rows import rows_of
 from handmade import HEAD, LAYER, attends_to_words
+from labelled_texts import write_rows
 from microtome import load, load_tokenizer, parse
 from microtome.cli import run
 from microtome.errors import DataError
@@ -144,10 +144,7 @@ def test_disabling_a_found_head_costs_what_the_edit_costs(tmp_path):
         layer.attention.self.value.weight.mul_(10)
         model.classifier.weight.mul_(30)
     model.save_pretrained(folder)
-    data = tmp_path / "rows.csv"
-    with data.open("w", newline="") as stream_:
-        labels = (("no", "yes")[i % 2] for i in range(len(texts)))
-        csv.writer(stream_).writerows([("text", "label"), *zip(texts, labels, strict=True)])
+    data = write_rows(tmp_path / "rows.csv", texts, (i % 2 for i in range(len(texts))))
     rows = rows_of(
         NAME, folder, Rows(path=data, labels=("no", "yes")),
         frames=str(published(tmp_path / "frames.txt", lines)),

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import torch
 
+from experiment_rows import study_here
 from microtome import load, parse
 from microtome.cli import run
 from microtome.evaluation import encode_for
 from microtome.experiments import Rows, find_experiment, subject_of
 from microtome.models import load_tokenizer
-from microtome.study import Wanted, Workers, study
 from microtome.tasks import open_training
 from microtome.tasks.opening import Request
 from microtome.training.probe_states import cache_states
@@ -34,10 +34,7 @@ def subject(model, data):
 
 
 def studied(model, data, out, name=NAME, **settings):
-    workers = Workers(n_workers=0, progress=False)
-    done = study(subject(model, data), [Wanted(name, settings)], out, workers=workers)
-    assert not done.parts[0].problems, done.parts[0].problems
-    return done
+    return study_here(name, subject(model, data), out, **settings)
 
 
 def command(model, data, *options):
@@ -197,14 +194,9 @@ def test_reinitialisation_lies_over_it_on_the_same_axes(tmp_path, data, capsys):
 def test_a_regression_is_probed_too(tmp_path):
     rows(tmp_path, "regression", n=60)
     folder = checkpoint(tmp_path / "model")
-    given = Rows(path=tmp_path / "regression-60-0.jsonl")
+    given = subject_of(str(folder), Rows(path=tmp_path / "regression-60-0.jsonl"))
     experiment = find_experiment(NAME)
-    done = study(
-        subject_of(str(folder), given), [Wanted(NAME, {"recipes": ["converged"]})],
-        tmp_path / "run", workers=Workers(n_workers=0, progress=False),
-    )  # fmt: skip
-    part = done.parts[0]
-    assert not part.problems
+    (part,) = study_here(NAME, given, tmp_path / "run", recipes=["converged"]).parts
     assert experiment.finding(part.rows)
     assert experiment.views(part.rows)
 

@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-import csv
 import json
 
 import numpy as np
 import pytest
 import torch
 
+from experiment_rows import study_here
+from labelled_texts import sentences, write_rows
 from microtome import load, parse
 from microtome.cli import run
 from microtome.experiments import Rows, find_experiment, subject_of
 from microtome.experiments.comparing import compared, picked
-from microtome.study import Wanted, Workers, study
-from tiny import WORDS, save_tiny, tiny_tokenizer
+from tiny import save_tiny, tiny_tokenizer
 
 N_ROWS = 60
-
-
-def sentences():
-    return [
-        " ".join(WORDS[(5 * i + 3 * j) % len(WORDS)] for j in range(2 + i % 7))
-        for i in range(N_ROWS)
-    ]
 
 
 @pytest.fixture
@@ -39,10 +32,7 @@ def made(tmp_path, family):
     )  # fmt: skip
     answers = predictions(load(folder))
     labels = [a if i % 5 else 1 - a for i, a in enumerate(answers)]
-    data = tmp_path / "rows.csv"
-    with data.open("w", newline="") as stream:
-        rows = zip(sentences(), (("no", "yes")[label] for label in labels), strict=True)
-        csv.writer(stream).writerows([("text", "label"), *rows])
+    data = write_rows(tmp_path / "rows.csv", sentences(N_ROWS), labels)
     return folder, data, np.array(labels)
 
 
@@ -51,17 +41,14 @@ def predictions(model):
     with torch.no_grad():
         return [
             int(model(**tokenizer(text, return_tensors="pt")).logits.argmax())
-            for text in sentences()
+            for text in sentences(N_ROWS)
         ]
 
 
 def studied(case, tmp_path, name="head-disabling", **settings):
     folder, data, _ = case
     subject = subject_of(str(folder), Rows(path=data))
-    workers = Workers(n_workers=0, progress=False)
-    done = study(subject, [Wanted(name, settings)], tmp_path / "run", workers=workers)
-    assert not done.parts[0].problems
-    return done
+    return study_here(name, subject, tmp_path / "run", **settings)
 
 
 def test_every_row_equals_the_edit_applied_to_the_model_by_hand(case, tmp_path):

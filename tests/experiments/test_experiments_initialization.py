@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import torch
 
+from experiment_rows import study_here
 from microtome import load, parse
 from microtome.errors import RequestError
 from microtome.experiments import Rows, find_experiment, subject_of
 from microtome.experiments.initialization import measured
 from microtome.runs import run_here
-from microtome.study import Wanted, Workers, study
 from tiny import tiny_model
 from training_rows import checkpoint, rows
 
@@ -79,12 +79,7 @@ def test_random_means_every_matrix_from_an_untruncated_normal():
 def test_all_starts_are_there_and_pretraining_starts_differ(tmp_path):
     subject = subject_for(tmp_path)
     settings = {"epochs": 3, "learning_rate": 1e-3, "seeds": [0, 1, 2], "heads": 5}
-    done = study(
-        subject, [Wanted("initialization", settings)], tmp_path / "run",
-        workers=Workers(n_workers=0, progress=False),
-    )  # fmt: skip
-    part = done.parts[0]
-    assert not part.problems
+    (part,) = study_here("initialization", subject, tmp_path / "run", **settings).parts
     accuracies = [row for row in part.rows if row["metric"] == "accuracy"]
     n_runs = {
         start: len([r for r in accuracies if r["start"] == start])

@@ -6,7 +6,6 @@ are the one exception. Here they are masked in the records, and the pages writte
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 import shutil
@@ -17,8 +16,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from labelled_texts import write_cats
 from microtome.examination import rebuild
-from tiny import WORDS, save_tiny
+from tiny import save_tiny
 
 # A process that has loaded everything and computed nothing: each pass is a fork of it.
 DRIVER = """
@@ -76,13 +76,10 @@ def runs(tmp_path_factory):
     """An undisturbed examination, a killed one, and (was it killed?, records then) per kill."""
     folder = tmp_path_factory.mktemp("kills")
     model = save_tiny(folder / "base", "bert", with_tokenizer=True)
-    texts = [" ".join(WORDS[(5 * i + j) % len(WORDS)] for j in range(2 + i % 5)) for i in range(80)]
-    rows = [(text, ("no", "yes")["cat" in text or i % 3 == 0]) for i, text in enumerate(texts)]
-    with (folder / "rows.csv").open("w", newline="") as stream:
-        csv.writer(stream).writerows([("text", "label"), *rows])
+    data = write_cats(folder / "rows.csv")
     undisturbed, killed = folder / "undisturbed", folder / "killed"
     places = [str(p) for p in (undisturbed, killed, model)]
-    command = [sys.executable, "-c", DRIVER, *places, "--data", str(folder / "rows.csv")]
+    command = [sys.executable, "-c", DRIVER, *places, "--data", str(data)]
     settings = {"MICROTOME_CACHE": str(folder / "cache"), "OMP_NUM_THREADS": "1"}
     done = subprocess.run(
         command, env=os.environ | settings, capture_output=True, text=True, check=False

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import csv
-
 import numpy as np
 import pytest
 import torch
 
+from experiment_rows import study_here
+from labelled_texts import sentences, write_rows
 from microtome import load, parse
 from microtome.examination import cost_table
 from microtome.experiments import Rows, find_experiment, subject_of
 from microtome.models import cost
-from microtome.study import Wanted, Workers, study
-from tiny import WORDS, save_tiny, tiny_tokenizer
+from tiny import save_tiny, tiny_tokenizer
 
-N_ROWS = 40
-TEXTS = [
-    " ".join(WORDS[(5 * i + 3 * j) % len(WORDS)] for j in range(2 + i % 7)) for i in range(N_ROWS)
-]
+TEXTS = sentences(40)
 
 
 def predictions(model, family):
@@ -37,15 +33,10 @@ def studied(tmp_path, family, **config):
     model = load(folder)
     labels = predictions(model, family)
     labels[::5] = 1 - labels[::5]
-    data = tmp_path / "rows.csv"
-    with data.open("w", newline="") as stream:
-        rows = zip(TEXTS, (("no", "yes")[label] for label in labels), strict=True)
-        csv.writer(stream).writerows([("text", "label"), *rows])
+    data = write_rows(tmp_path / "rows.csv", TEXTS, labels)
     subject = subject_of(str(folder), Rows(path=data))
-    workers = Workers(n_workers=0, progress=False)
-    done = study(subject, [Wanted("layer-removal")], tmp_path / "run", workers=workers)
-    assert not done.parts[0].problems
-    return done.parts[0], model, labels
+    (part,) = study_here("layer-removal", subject, tmp_path / "run").parts
+    return part, model, labels
 
 
 def by_cut(part):

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from experiment_rows import study_here
 from microtome.cli import run
 from microtome.experiments import Rows, find_experiment, subject_of
 from microtome.experiments.concavity import absolute_area, areas, signed_area
 from microtome.experiments.training_sizes import size_name
 from microtome.statistics import mean
-from microtome.study import Wanted, Workers, study
 from microtome.tasks import open_training
 from microtome.tasks.opening import Request
 from microtome.training import finetune, recipe_for
@@ -31,11 +31,7 @@ def data(tmp_path):
 
 def studied(model, data, out, **settings):
     subject = subject_of(str(model), Rows(path=data, labels=("no", "yes")))
-    wanted = {"epochs": 1, "seeds": [0]} | settings
-    workers = Workers(n_workers=0, progress=False)
-    done = study(subject, [Wanted(NAME, wanted)], out, workers=workers)
-    assert not done.parts[0].problems, done.parts[0].problems
-    return done
+    return study_here(NAME, subject, out, **{"epochs": 1, "seeds": [0]} | settings)
 
 
 def accuracies(part):

@@ -9,9 +9,9 @@ import pytest
 import torch
 from safetensors.numpy import load_file
 
+from experiment_rows import study_here
 from microtome.cli import run
 from microtome.experiments import Rows, find_experiment, subject_of
-from microtome.study import Wanted, Workers, study
 from tiny import FAMILY_TYPES, tiny_model
 from training_rows import checkpoint, rows
 
@@ -22,10 +22,7 @@ PARTS = ["query", "key", "value", "attention_output", "intermediate", "output"]
 def studied(model, out, given=None, **settings):
     found = find_experiment(NAME)
     subject = subject_of(str(model), given or Rows(), needs_rows=found.needs_rows)
-    workers = Workers(n_workers=0, progress=False)
-    done = study(subject, [Wanted(NAME, settings)], out, workers=workers)
-    assert not done.parts[0].problems, done.parts[0].problems
-    return done
+    return study_here(NAME, subject, out, **settings)
 
 
 def command(model, *options):
