@@ -13,7 +13,6 @@ from microtome.errors import RequestError
 from microtome.families import adapt
 from microtome.observe import (
     TOKEN_CLASSES,
-    Readout,
     Texts,
     Vocabulary,
     decode,
@@ -22,10 +21,10 @@ from microtome.observe import (
     depth_rows,
     fitted_head,
     readout_of,
+    scanning,
     token_classes,
     vocabulary_of,
 )
-from microtome.observe.scanning import VocabularyScan, best_tokens
 from observe.naive import on_real, padded, random_texts
 from tiny import FAMILY_TYPES, VOCABULARY, tiny_model, tiny_tokenizer
 
@@ -167,52 +166,19 @@ def test_a_fitted_head_is_a_readout_of_its_own():
     np.testing.assert_array_equal(ours.right, decode(model, texts, PLAIN).right)
 
 
-# --- the scan ---------------------------------------------------------------
-
-
-def readout_with(weight, bias=None):
-    return Readout("test", lambda states: states, weight, bias)
-
-
-@pytest.mark.parametrize("early_exit", [True, False])
-@pytest.mark.parametrize("chunk", [1, 3, 7, 100])
-def test_ties_are_decided_as_argmax_decides_them(chunk, early_exit):
-    """Scores of small whole numbers: nearly every row has its best score several times."""
-    generator = torch.Generator().manual_seed(chunk)
-    weight = torch.randint(-1, 2, (40, 3), generator=generator).float()
-    bias = torch.randint(0, 2, (40,), generator=generator).float()
-    features = torch.randint(-1, 2, (300, 3), generator=generator).float()
-    ids = torch.randint(0, 40, (300,), generator=generator).sort().values
-    logits = features @ weight.T + bias
-    best = logits.argmax(-1)
-    top = logits.amax(-1, keepdim=True)
-    assert ((logits == top).sum(-1) > 1).float().mean() > 0.5  # ties are common here
-    ids[::3] = best[::3]  # enough right ones
-    ids = ids.sort().values
-    readout = readout_with(weight, bias)
-    scan = VocabularyScan(readout, chunk=chunk, early_exit=early_exit)
-    for _ in range(2):  # the second time in the order that the first one taught it
-        torch.testing.assert_close(scan.right(features, ids), best == ids)
-    torch.testing.assert_close(best_tokens(readout, features, chunk=chunk), best)
-
-
-def test_leaving_early_changes_no_answer():
-    generator = torch.Generator().manual_seed(0)
-    weight = torch.randn(500, 16, generator=generator)
-    ids = torch.randint(0, 500, (400,), generator=generator).sort().values
-    features = weight[ids] + 1.2 * torch.randn(400, 16, generator=generator)
-    scan = VocabularyScan(readout_with(weight), chunk=50)
-    wanted = (features @ weight.T).argmax(-1) == ids
-    assert 0.1 < wanted.float().mean() < 0.9
-    torch.testing.assert_close(scan.right(features, ids), wanted)
-
-
-def test_rows_without_any_hope_stop_the_scan():
-    weight = torch.cat([torch.full((1, 4), 10.0), torch.zeros(999, 4)])
-    scan = VocabularyScan(readout_with(weight), chunk=100)
-    right = scan.right(torch.ones(8, 4), torch.full((8,), 500))
-    assert not right.any()
-    assert scan.n_beaten == [8] + [0] * 9
+@pytest.mark.parametrize("together", [1, 70, 10_000])
+def test_how_many_depths_go_together_changes_no_count(monkeypatch, together):
+    """One depth at a time, some, all; with texts in one chunk and in several; some depths only."""
+    texts = random_texts(LENGTHS)
+    model = faithful_model("bert", texts)
+    by_depth, _ = full_logits(model, "bert", batch := padded(texts))
+    wanted = [int(on_real(own.argmax(-1) == batch["input_ids"], batch).sum()) for own in by_depth]
+    monkeypatch.setattr(scanning, "ROWS_TOGETHER", together)
+    for in_flight in (10, 800):
+        ours = decode(model, texts, PLAIN, special=True, tokens_in_flight=in_flight)
+        assert ours.right.sum((1, 2)).tolist() == wanted
+    some = decode(model, texts, PLAIN, special=True, depths=(0, 2))
+    assert some.right.sum((1, 2)).tolist() == [wanted[0], wanted[2]]
 
 
 # --- what is counted ---------------------------------------------------------------

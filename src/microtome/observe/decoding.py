@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 import torch
@@ -20,7 +21,7 @@ from microtome.families.seam import Family
 from microtome.observe import forward
 from microtome.observe.packing import TOKENS_IN_FLIGHT, Chunk, packed
 from microtome.observe.readouts import Readout, readout_of
-from microtome.observe.scanning import VocabularyScan, best_tokens
+from microtome.observe.scanning import VocabularyScan, best_tokens, scanned_together
 from microtome.observe.texts import Encoded, Texts, fitted
 from microtome.observe.vocabulary import (
     FIRST,
@@ -153,7 +154,10 @@ class _Tally:
 
 
 def _decode_chunk(family: Family, chunk: Chunk, scan: VocabularyScan, tally: _Tally) -> None:
-    """One chunk; only the counted tokens are read, in the order of their ids."""
+    """One chunk; only the counted tokens are read, in the order of their ids.
+
+    A depth by itself has too few rows for fast products, so several are scanned together.
+    """
     rows = np.flatnonzero(tally.counted[chunk.tokens])
     if len(rows) == 0:
         return
@@ -161,11 +165,16 @@ def _decode_chunk(family: Family, chunk: Chunk, scan: VocabularyScan, tally: _Ta
     rows = rows[np.argsort(ids[rows], kind="stable")]
     taken = torch.from_numpy(rows).to(chunk.ids.device)
     sorted_ids = chunk.ids[taken]
-    for depth, states in enumerate(forward.depths(family, chunk)):
-        if depth not in tally.depths:
-            continue
-        right = scan.right(scan.readout.features(states[taken]), sorted_ids)
-        tally.add(depth, chunk.tokens[rows[right.cpu().numpy()]])
+    read = (
+        (depth, states[taken])
+        for depth, states in enumerate(forward.depths(family, chunk))
+        if depth in tally.depths
+    )
+    for size in scanned_together(len(tally.depths), len(rows)):
+        depths, states = zip(*islice(read, size), strict=True)
+        right = scan.right_by_depth(states, sorted_ids).cpu().numpy()
+        for depth, own in zip(depths, right, strict=True):
+            tally.add(depth, chunk.tokens[rows[own]])
 
 
 @torch.inference_mode()

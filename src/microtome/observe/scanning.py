@@ -5,6 +5,8 @@ The answer is the same as ``logits.argmax(-1) == ids``, ties included: the first
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -12,7 +14,16 @@ from torch.nn import functional
 from microtome.observe.readouts import Readout
 
 VOCABULARY_CHUNK = 1024
-WORTH_LEAVING = 0.75  # rows are dropped when no more than this share is still undecided
+WORTH_LEAVING = 0.9  # rows are dropped when no more than this share is still undecided
+
+ROWS_TOGETHER = 1500
+"""Enough rows for a product to run at full speed, few enough for its scores to stay small."""
+
+
+def scanned_together(n_depths: int, n_rows: int) -> list[int]:
+    """How many depths of ``n_rows`` rows each go into one scan; as evenly as can be."""
+    n_scans = min(n_depths, max(1, round(n_depths * n_rows / ROWS_TOGETHER)))
+    return [n_depths // n_scans + (place < n_depths % n_scans) for place in range(n_scans)]
 
 
 class VocabularyScan:
@@ -32,16 +43,23 @@ class VocabularyScan:
 
     def right(self, features: Tensor, ids: Tensor) -> Tensor:
         """Whether each row's best token is its true one: (T, E), (T,) sorted by id → bool (T,)."""
-        race = _Race(self.readout, features, ids, self.chunk)
+        race = _Race(self.readout, features, ids, self.chunk, can_leave=self.early_exit)
         order = range(len(self.starts))
         for place in sorted(order, key=lambda place: -self.n_beaten[place]):
-            start = self.starts[place]
-            race.run(start, min(start + self.chunk, self.readout.n_tokens))
+            race.run(place)
             if self.early_exit:
                 self.n_beaten[place] += race.leave()
                 if race.is_over:
                     break
         return race.result()
+
+    def right_by_depth(self, states: Sequence[Tensor], ids: Tensor) -> Tensor:
+        """The same for several depths' states of the same rows, in one scan: bool (depths, T)."""
+        # All depths of a row side by side, so that the rows stay sorted by id.
+        together = torch.stack(list(states), dim=1).flatten(0, 1)
+        features = self.readout.features(together)
+        right = self.right(features, ids.repeat_interleave(len(states)))
+        return right.view(-1, len(states)).T
 
 
 class _Race:
@@ -50,9 +68,13 @@ class _Race:
     Tokens before the true one beat it with an equal score, tokens behind it only with a higher.
     """
 
-    def __init__(self, readout: Readout, features: Tensor, ids: Tensor, chunk: int) -> None:
+    def __init__(
+        self, readout: Readout, features: Tensor, ids: Tensor, chunk: int, *, can_leave: bool
+    ) -> None:
         self.readout, self.features, self.ids = readout, features, ids
         n_rows = len(ids)
+        self.edges = [*range(0, readout.n_tokens, chunk), readout.n_tokens]
+        self.bounds = self._bounds()
         self.scores = features.new_empty(n_rows * chunk)  # used again for every chunk
         self.rows = torch.arange(n_rows, device=ids.device)  # those still running
         self.true = torch.zeros(n_rows, dtype=features.dtype, device=ids.device)
@@ -60,13 +82,20 @@ class _Race:
         self.before = torch.full_like(self.true, -torch.inf)
         self.behind = self.before.clone()
         self.answer = torch.zeros_like(self.first_of_own)
-        self.surely_beaten = _surely_beaten_above(readout, features, ids)
+        if can_leave:
+            self.surely_beaten = _surely_beaten_above(readout, features, ids)
 
-    def run(self, start: int, stop: int) -> None:
-        """Score the tokens ``start`` to ``stop`` for all running rows."""
+    def _bounds(self) -> list[int]:
+        """Where the rows of each chunk's own tokens start, and where the last ones end."""
+        bounds: list[int] = torch.searchsorted(self.ids, self.ids.new_tensor(self.edges)).tolist()
+        return bounds
+
+    def run(self, place: int) -> None:
+        """Score the tokens of one chunk for all running rows."""
+        start, stop = self.edges[place : place + 2]
+        low, high = self.bounds[place : place + 2]
         logits = self._logits(start, stop)
         best = logits.amax(1)
-        low, high = torch.searchsorted(self.ids, self.ids.new_tensor([start, stop])).tolist()
         torch.maximum(self.behind[:low], best[:low], out=self.behind[:low])
         torch.maximum(self.before[high:], best[high:], out=self.before[high:])
         if low < high:
@@ -107,6 +136,7 @@ class _Race:
         for name in ("rows", "ids", "features", "true", "first_of_own", "before", "behind"):
             setattr(self, name, getattr(self, name)[running])
         self.surely_beaten = self.surely_beaten[running]
+        self.bounds = self._bounds()
 
 
 def _surely_beaten_above(readout: Readout, features: Tensor, ids: Tensor) -> Tensor:
