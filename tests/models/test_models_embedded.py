@@ -18,8 +18,8 @@ from microtome.surgery import operate
 from microtome.tasks import encode, find_task, open_data
 from microtome.training.recipe import recipe_for
 
-NAMES = ("nano-bert",)
-SHAPES = {"nano-bert": ("bert", 12, 128)}
+NAMES = ("nano-bert", "nano-albert")
+SHAPES = {"nano-bert": ("bert", 12, 128), "nano-albert": ("albert", 12, 192)}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -75,7 +75,9 @@ def test_a_masked_word_is_guessed_from_its_context():
     assert "states" in best
 
 
-@pytest.mark.parametrize(("name", "edit", "layers"), [("nano-bert", "extend(15)", 15)])
+@pytest.mark.parametrize(
+    ("name", "edit", "layers"), [("nano-bert", "extend(15)", 15), ("nano-albert", "extend(24)", 24)]
+)
 def test_an_embedded_model_can_be_operated_on(tmp_path, name, edit, layers):
     from transformers import AutoModelForMaskedLM
 
