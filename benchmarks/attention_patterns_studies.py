@@ -9,18 +9,12 @@ prints one table.
 from __future__ import annotations
 
 import argparse
-import json
-import subprocess
 import sys
 from pathlib import Path
 
+from commands import microtome
+
 TASKS = {"sst2": "SST-2", "mrpc": "MRPC", "rte": "RTE"}
-
-
-def microtome(*arguments: object) -> dict:
-    command = [sys.executable, "-c", "from microtome.cli import main; main()", *map(str, arguments)]
-    done = subprocess.run([*command, "--json"], check=True, stdout=subprocess.PIPE, text=True)
-    return json.loads(done.stdout)
 
 
 def main() -> None:

@@ -9,15 +9,10 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import subprocess
-import sys
-import time
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-SHARED = Path(os.environ.get("MICROTOME_TEST_DATA", ROOT.parent / "shared"))
-DATA = SHARED / "data"
+from commands import DATA, SHARED, chosen, run_study
+
 N_TRAIN_ARTICLES = 25  # of the 35 in SQuAD's dev file: its training file isn't here
 SMALL = ["--seeds", "0,1,2", "--learning-rate", "1e-4"]
 REACTIONS = [
@@ -50,11 +45,11 @@ def grid(out: Path) -> dict[str, tuple[Path | None, list[str]]]:
         # Real English: six layers; the tied readout shows the residual path, the fitted one more.
         "sst2-decoding": (sst2_data, ["decoding", *sst2, "--layers", "all", "--finetuned"]),
         "sst2-fitted": (sst2_data, ["decoding", *sst2, "--readout", "fit", "--layers", "all"]),
-        "sst2-duplication": (sst2_data, ["duplication", *sst2, "--layers", "6-10", *SMALL,
-            "--fraction", "2000", "--baseline-seeds", "3-11", "--scan"]),
+        "sst2-duplication": (sst2_data, ["duplication", *sst2, "--layers", "6-8", *SMALL,
+            "--fraction", "640", "--baseline-seeds", "3-8", "--scan"]),
         "sst2-ensembles": (sst2_data, ["ensembling", "--from", str(out / "sst2-duplication")]),
-        "squad2-duplication": (squad_data, ["duplication", *squad, "--layers", "6-8", *SMALL,
-            "--epochs", "2"]),
+        "squad2-duplication": (squad_data, ["duplication", *squad, "--layers", "6-7", *SMALL,
+            "--epochs", "2", "--fraction", "600", "--limit", "400"]),
         "squad2-ensembles": (squad_data, ["ensembling", "--from", str(out / "squad2-duplication")]),
     }  # fmt: skip
 
@@ -73,17 +68,6 @@ def split_articles(out: Path) -> None:
         (folder / f"{name}-v2.0.json").write_text(text, encoding="utf-8")
 
 
-def run_study(name: str, arguments: list[str], out: Path) -> None:
-    started = time.perf_counter()
-    command = [sys.executable, "-c", "from microtome.cli import main; main()", "run"]
-    command += [*arguments, "--out", str(out / name), "--json"]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
-    document = json.loads(done.stdout)
-    seconds = time.perf_counter() - started
-    print(f"\n{name} ({seconds:.0f} s): microtome run {' '.join(arguments)}", flush=True)
-    print(document.get("finding") or document["error"]["message"], flush=True)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help="all of them unless some are named")
@@ -94,9 +78,7 @@ def main() -> None:
     split_articles(out)
     (out / "reactions.txt").write_text("\n".join(REACTIONS) + "\n", encoding="utf-8")
     studies = grid(out)
-    if unknown := set(given.names) - studies.keys():
-        sys.exit(f"no study is called {sorted(unknown)[0]}; there are {', '.join(studies)}")
-    for name in given.names or studies:
+    for name in chosen(given.names, studies):
         data, arguments = studies[name]
         if data is not None and not data.exists():
             print(f"\n{name}: left out, {data} isn't there", flush=True)

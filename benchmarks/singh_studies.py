@@ -9,15 +9,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import re
-import subprocess
-import sys
-import time
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-DATA = Path(os.environ.get("MICROTOME_TEST_DATA", ROOT.parent / "shared")) / "data"
+from commands import DATA, chosen, run_study
+
 SEEDS = ["--seeds", "0,1,2"]
 MATCHED = "670"  # about 1 % of SST-2, 0.6 % of QNLI: the paper's direct comparison
 
@@ -41,13 +37,14 @@ def grid(out: Path) -> dict[str, list[str]]:
         "nano-drift-matched": ["weight-drift", "--model", "nano-bert", "--task", "micro-sentiment",
             "--fractions", "1,640,64", *SEEDS, "--match-steps"],
         # Real text, with all-MiniLM: six layers. 6,735 rows are a tenth of SST-2.
-        "sst2-reinit": ["reinitialization", *sst2, "--fractions", f"6735,{MATCHED}", *SEEDS],
+        "sst2-reinit": ["reinitialization", *sst2, "--fractions", MATCHED, *SEEDS],
         "sst2-probing": ["frozen-probing", *sst2, "--fractions", f"6735,{MATCHED}",
             "--beside", str(out / "sst2-reinit")],
-        "sst2-drift": ["weight-drift", *sst2, "--fractions", f"6735,{MATCHED}", *SEEDS],
-        "cola-reinit": ["reinitialization", *cola, "--fractions", "1", *SEEDS],
-        "cola-probing": ["frozen-probing", *cola, "--beside", str(out / "cola-reinit")],
-        "cola-drift": ["weight-drift", *cola, "--fractions", "1", *SEEDS],
+        "sst2-drift": ["weight-drift", *sst2, "--fractions", f"2000,{MATCHED}", *SEEDS],
+        "cola-reinit": ["reinitialization", *cola, "--fractions", "2000", "--seeds", "0,1"],
+        "cola-probing": ["frozen-probing", *cola, "--fractions", "2000",
+            "--beside", str(out / "cola-reinit")],
+        "cola-drift": ["weight-drift", *cola, "--fractions", "2000", "--seeds", "0,1"],
         "qnli-like-reinit": ["reinitialization", *qnli, *small],
         "qnli-like-probing": ["frozen-probing", *qnli, "--fractions", MATCHED,
             "--beside", str(out / "qnli-like-reinit")],
@@ -101,7 +98,7 @@ def claims_of(document: dict) -> list[str]:
     from microtome.experiments import find_experiment
     from microtome.papers import claims
 
-    if not document["rows"]:
+    if not document.get("rows"):
         return []
     answers = find_experiment(document["experiment"]).measured(document["rows"])
     known = {claim.key: claim for claim in claims(document["experiment"])}
@@ -117,24 +114,13 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("microtome-runs/singh"))
     given = parser.parse_args()
     studies = grid(given.out)
-    if unknown := [name for name in given.names if name not in studies]:
-        parser.error(f"no study is called {unknown[0]}; there are {', '.join(studies)}")
-    for name in given.names or studies:
+    for name in chosen(given.names, studies):
         if lacking := missing(name):
             print(f"{name}: left out, {lacking} isn't in {DATA}")
             continue
         if name.startswith("qnli") and not (given.out / "qnli-like/dev.jsonl").exists():
             build_qnli_like(given.out / "qnli-like")
-        started = time.perf_counter()
-        command = [sys.executable, "-c", "from microtome.cli import main; main()", "run",
-            *studies[name], "--out", str(given.out / name), "--json"]  # fmt: skip
-        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
-        if done.returncode:
-            print(f"{name}: failed\n{done.stdout}")
-            continue
-        document = json.loads(done.stdout)
-        print(f"{name} ({(time.perf_counter() - started) / 60:.1f} min)\n  {document['finding']}")
-        print("\n".join(claims_of(document)), flush=True)
+        print("\n".join(claims_of(run_study(name, studies[name], given.out))), flush=True)
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ from microtome.training import Recipe, collect, finetune, majority, probe_depths
 ROOT = Path(__file__).resolve().parent.parent
 DATA = Path(os.environ.get("MICROTOME_TEST_DATA", ROOT.parent / "shared")) / "data"
 SMALL = Recipe(learning_rate=1e-4, batch_size=32, epochs=5)
-N_ROWS = 2000
+N_ROWS, N_PAIRS = 2000, 1000
 
 
 def splits(task: str, folder: str) -> tuple[Dataset, Dataset]:
@@ -141,9 +141,9 @@ def mrpc(out: Path, seed: int) -> dict:
                     train,
                     dev,
                     edits=edit or None,
-                    recipe=SMALL.but(epochs=3),
+                    recipe=SMALL.but(epochs=2),
                     seed=seed,
-                    fraction=N_ROWS,
+                    fraction=N_PAIRS,
                     out=place,
                 )
             ),
@@ -151,7 +151,7 @@ def mrpc(out: Path, seed: int) -> dict:
     return found
 
 
-def squad2(out: Path, seed: int, n_train: int = 1200, n_dev: int = 600) -> dict:
+def squad2(out: Path, seed: int, n_train: int = 1000, n_dev: int = 500) -> dict:
     """Some articles of dev for training, others for scoring; an empty answer is the baseline."""
     rows = open_data("squad2", DATA / "squad2" / "dev-v2.0.json")
     articles = np.unique(rows.clusters)
@@ -159,7 +159,7 @@ def squad2(out: Path, seed: int, n_train: int = 1200, n_dev: int = 600) -> dict:
     train = rows.select(np.flatnonzero(~held)).limit(n_train)
     dev = rows.select(np.flatnonzero(held)).limit(n_dev)
     answerable = dev.select(np.flatnonzero(dev.targets.astype(bool)))
-    recipe = Recipe(learning_rate=2e-4, epochs=3, max_length=256, stride=64)
+    recipe = Recipe(learning_rate=2e-4, epochs=2, max_length=256, stride=64)
 
     def measure(place: Path) -> dict:
         rows = replace(train, split="train")
