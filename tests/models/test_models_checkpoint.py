@@ -2,56 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import os
-import struct
 from contextlib import suppress
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from microtome.errors import MicrotomeError, ModelError, UnsupportedFamily
+from broken_checkpoints import WEIGHTS, change_config, refused
+from microtome.errors import MicrotomeError, UnsupportedFamily
 from microtome.models import load
 from microtome.models.checkpoint import look_at
 from tiny import save_tiny
-
-WEIGHTS = "model.safetensors"
-INDEX = "model.safetensors.index.json"
-
-
-@pytest.fixture
-def folder(tmp_path):
-    return save_tiny(tmp_path / "model")
-
-
-@pytest.fixture
-def sharded(tmp_path):
-    made = save_tiny(tmp_path / "sharded", max_shard_size="40KB")
-    assert len(list(made.glob("*.safetensors"))) >= 3
-    return made
-
-
-def refused(folder, text, **options):
-    """The one line with which loading is refused; the torch-free look refuses alike."""
-    with pytest.raises(ModelError, match=text) as error:
-        load(folder, **options)
-    assert "\n" not in str(error.value)
-    return error.value
-
-
-def change_config(folder, **changes):
-    config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps(config | changes))
-
-
-def rewrite_header(folder, change):
-    """Replace the header of the weights by what ``change`` makes of it, with the data as it was."""
-    content = (folder / WEIGHTS).read_bytes()
-    (n_header,) = struct.unpack("<Q", content[:8])
-    header = json.loads(content[8 : 8 + n_header])
-    new = json.dumps(change(header)).encode()
-    (folder / WEIGHTS).write_bytes(struct.pack("<Q", len(new)) + new + content[8 + n_header :])
 
 
 class TestFolder:
@@ -240,154 +202,6 @@ class TestDisagreement:
             refused(folder, "lacks cls.predictions.transform.dense.weight")
         else:
             load(folder, head=head)
-
-
-class TestSafetensors:
-    @pytest.mark.parametrize("length", [2**63, 200_000_000, 10**6])
-    def test_a_header_longer_than_the_file(self, folder, length):
-        content = (folder / WEIGHTS).read_bytes()
-        (folder / WEIGHTS).write_bytes(struct.pack("<Q", length) + content[8:])
-        refused(folder, f"announces a header of {length} bytes")
-
-    @pytest.mark.parametrize("size", [0, 7])
-    def test_no_room_for_a_header(self, folder, size):
-        (folder / WEIGHTS).write_bytes(b"x" * size)
-        refused(folder, f"has {size} bytes, too few")
-
-    @pytest.mark.parametrize("n_bytes", [1, 1000, 100_000])
-    def test_cut_off(self, folder, n_bytes):
-        content = (folder / WEIGHTS).read_bytes()
-        (folder / WEIGHTS).write_bytes(content[:-n_bytes])
-        refused(folder, "is cut off: its tensors end at byte")
-
-    def test_something_after_the_end(self, folder):
-        with (folder / WEIGHTS).open("ab") as stream:
-            stream.write(b"more")
-        refused(folder, "has 4 bytes after its last tensor")
-
-    @pytest.mark.parametrize("header", [b"{", b"[" * 50_000, b"\xff\xfe", b'{"a": 1, "a": 2}'])
-    def test_a_header_that_is_not_json(self, folder, header):
-        (folder / WEIGHTS).write_bytes(struct.pack("<Q", len(header)) + header)
-        refused(folder, "header that is not valid JSON")
-
-    @pytest.mark.parametrize("header", [b"[]", b"3"])
-    def test_a_header_that_is_no_object(self, folder, header):
-        (folder / WEIGHTS).write_bytes(struct.pack("<Q", len(header)) + header)
-        refused(folder, "not a JSON object")
-
-    def test_no_tensors(self, folder):
-        (folder / WEIGHTS).write_bytes(struct.pack("<Q", 2) + b"{}")
-        refused(folder, "holds no tensors")
-
-    @pytest.mark.parametrize("dtype", ["F99", "F8_E4M3", None, 5, "f32"])
-    def test_an_unknown_dtype(self, folder, dtype):
-        rewrite_header(folder, lambda header: _changed(header, dtype=dtype))
-        refused(folder, "in the unknown dtype")
-
-    def test_integer_weights(self, folder):
-        rewrite_header(folder, lambda header: _changed(header, dtype="I32"))
-        refused(folder, "as I32, and floating-point weights were wanted")
-
-    @pytest.mark.parametrize(
-        "shape", [None, "x", [-1, 32], [True], [1.5], [[1]], {"a": 1}, [-96, -32]]
-    )
-    def test_a_shape_that_is_none(self, folder, shape):
-        rewrite_header(folder, lambda header: _changed(header, shape=shape))
-        refused(folder, "no usable shape and offsets")
-
-    def test_a_shape_of_other_size(self, folder):
-        rewrite_header(folder, lambda header: _changed(header, shape=[10**15, 10**15]))
-        refused(folder, "and its shape needs 4" + "0" * 30)
-
-    @pytest.mark.parametrize("offsets", [None, [0], [0, 1, 2], [-4, 0], ["0", "4"]])
-    def test_offsets_that_are_none(self, folder, offsets):
-        rewrite_header(folder, lambda header: _changed(header, data_offsets=offsets))
-        refused(folder, "no usable shape and offsets")
-
-    def test_an_overlap(self, folder):
-        refused_layout(folder, {"a": [0, 8], "b": [4, 12]}, 12, "an overlap of 4 bytes")
-
-    def test_the_same_bytes_twice(self, folder):
-        refused_layout(folder, {"a": [0, 8], "b": [0, 8]}, 8, "an overlap of 8 bytes")
-
-    def test_a_hole(self, folder):
-        refused_layout(folder, {"a": [0, 8], "b": [12, 20]}, 20, "a hole of 4 bytes")
-
-    def test_a_hole_at_the_start(self, folder):
-        refused_layout(folder, {"a": [4, 12]}, 12, "a hole before tensor 'a'")
-
-
-def refused_layout(folder, offsets, n_bytes, text):
-    header = {
-        name: {"dtype": "F32", "shape": [2], "data_offsets": pair} for name, pair in offsets.items()
-    }
-    encoded = json.dumps(header).encode()
-    content = struct.pack("<Q", len(encoded)) + encoded + bytes(n_bytes)
-    (folder / WEIGHTS).write_bytes(content)
-    refused(folder, text)
-
-
-def _changed(header, **changes):
-    """The header with the first tensor's entry changed."""
-    name = next(name for name in header if name != "__metadata__")
-    return header | {name: header[name] | changes}
-
-
-class TestShards:
-    def test_sharded_and_whole_give_the_same_model(self, folder, sharded):
-        for one, other in zip(load(folder).parameters(), load(sharded).parameters(), strict=True):
-            assert torch.equal(one, other)
-
-    def test_a_missing_shard(self, sharded):
-        shard = sorted(sharded.glob("*.safetensors"))[1]
-        shard.unlink()
-        refused(sharded, f"lacks the shard {shard.name}")
-
-    def test_a_tensor_in_two_shards(self, sharded):
-        first, second = sorted(sharded.glob("*.safetensors"))[:2]
-        name, value = next(iter(load_file(first).items()))
-        save_file(load_file(second) | {name: value}, second, metadata={"format": "pt"})
-        refused(sharded, f"tensor {name} is in two shards")
-
-    def test_an_index_that_names_a_tensor_that_is_not_there(self, sharded):
-        change_map(
-            sharded, lambda weight_map: weight_map | {"a.b": next(iter(weight_map.values()))}
-        )
-        refused(sharded, "puts tensor a.b into .*, and it isn't there")
-
-    def test_a_tensor_that_the_index_does_not_name(self, sharded):
-        change_map(sharded, lambda weight_map: dict(list(weight_map.items())[1:]))
-        refused(sharded, "which the index doesn't name")
-
-    @pytest.mark.parametrize(
-        "name",
-        [
-            "../outside.safetensors",
-            "/etc/passwd",
-            "a/b.safetensors",
-            "x.bin",
-            "",
-            "a\n.safetensors",
-        ],
-    )
-    def test_a_shard_name_that_is_a_path(self, sharded, name):
-        change_map(sharded, lambda weight_map: weight_map | {"a.b": name})
-        refused(sharded, "a plain file name ending in .safetensors was wanted")
-
-    @pytest.mark.parametrize("weight_map", [None, {}, [], "x"])
-    def test_an_index_without_a_map(self, sharded, weight_map):
-        change_map(sharded, lambda _: weight_map)
-        refused(sharded, "has no weight_map")
-
-    def test_a_map_to_no_file_names(self, sharded):
-        change_map(sharded, lambda weight_map: weight_map | {"a.b": 3})
-        refused(sharded, "no file name")
-
-
-def change_map(folder, change):
-    index = json.loads((folder / INDEX).read_text())
-    index["weight_map"] = change(index["weight_map"])
-    (folder / INDEX).write_text(json.dumps(index))
 
 
 class TestPickles:
