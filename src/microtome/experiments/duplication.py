@@ -122,9 +122,7 @@ def check(subject: Subject, settings: Mapping[str, Any], rules: LayerRules) -> N
             f"{subject.task} has texts without labels, and fine-tuning needs labels",
             "add --zero-shot, or name a task",
         )
-    fraction = settings["fraction"]
-    if fraction <= 0 or (fraction > 1 and fraction != int(fraction)):
-        raise RequestError(f"--fraction {fraction:g} given, a share or a number of rows wanted")
+    finetuning.checked_fraction(settings)
     if not settings["seeds"]:
         raise RequestError("no seeds given", "name some: --seeds 0,1,2")
     wanted = HEADS.get(kind, "question-answering")
@@ -187,7 +185,6 @@ EXPERIMENT = Experiment(
         ),
         SEEDS,
         Option("baseline_seeds", None, "more seeds of the baseline, for ensembling", "numbers"),
-        Option("fraction", 1.0, "training size: 1 all, below 1 a share, 2+ rows", "number"),
         Option("layerdrop", 0.0, "chance that a layer is left out of a training step", "number"),
         Option("readout", "auto", "auto, mlm or tied: what decodes the last state"),
         Option("scan", False, "also every block i to j repeated once, without training", "flag"),

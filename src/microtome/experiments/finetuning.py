@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from microtome.errors import RequestError
 from microtome.experiments.options import Option
 from microtome.experiments.subject import CHECKPOINT, MODEL, Rows, Subject
 from microtome.runs import Context, Result, Trial
@@ -15,11 +16,13 @@ if TYPE_CHECKING:
     from microtome.tasks import Dataset
     from microtome.training.recipe import Recipe
 
-OPTIONS = (
+RECIPE = (
     Option("epochs", None, "of the fine-tuning; the task's unless given", "whole"),
     Option("batch_size", None, "of the fine-tuning; the task's unless given", "whole"),
     Option("learning_rate", None, "the model card's unless given, else the task's", "number"),
 )
+FRACTION = Option("fraction", 1.0, "training size: 1 all, below 1 a share, 2+ rows", "number")
+OPTIONS = (FRACTION, *RECIPE)
 SEEDS = Option("seeds", [0, 1, 2], "every arm is trained once per seed", "numbers")
 FRACTIONS = Option(
     "fractions", [1.0], "training sizes: 1 all, below 1 a share, 2+ rows", "fractions"
@@ -31,15 +34,16 @@ MATCH_STEPS = Option("match_steps", False, "as many updates with few rows as wit
 class Arm:
     """One fine-tuning of a sweep. ``about`` stands in each of its rows.
 
-    ``edits`` come before the training. ``keep`` keeps the checkpoint, for trials that need it;
-    the logits on the measured rows are always kept. ``new_head`` draws the task's head afresh even
-    where the model has one, so that all arms begin alike.
+    ``edits`` come before the training. ``fraction`` is the settings' unless the arm has its own.
+    ``keep`` keeps the checkpoint, for trials that need it; the logits on the measured rows are
+    always kept. ``new_head`` draws the task's head afresh even where the model has one, so that all
+    arms begin alike.
     """
 
     about: Mapping[str, Any] = field(default_factory=dict)
     edits: str = ""
     seed: int = 0
-    fraction: float = 1.0
+    fraction: float | None = None
     layerdrop: float = 0.0
     match_steps: bool = False
     keep: bool = False
@@ -57,20 +61,29 @@ def head_first(subject: Subject, settings: Mapping[str, Any]) -> tuple[Trial, ..
 
 def arm_trial(subject: Subject, experiment: str, settings: Mapping[str, Any], arm: Arm) -> Trial:
     """The trial that trains and scores one arm; ``settings`` hold the recipe's options."""
-    recipe = {option.name: settings[option.name] for option in OPTIONS}
+    recipe = {option.name: settings[option.name] for option in RECIPE}
+    fraction = checked_fraction(settings) if arm.fraction is None else arm.fraction
     said = {
         "about": dict(arm.about),
         "edits": arm.edits,
         "seed": arm.seed,
-        "fraction": arm.fraction,
+        "fraction": fraction,
         "layerdrop": arm.layerdrop,
         "match_steps": arm.match_steps,
         "keep": arm.keep,
         "new_head": arm.new_head,
         "recipe": {name: value for name, value in recipe.items() if value is not None},
     }
-    label = arm.label or f"{arm.edits or 'unedited'}, seed {arm.seed}, {arm.fraction:g} of the rows"
+    label = arm.label or f"{arm.edits or 'unedited'}, seed {arm.seed}, {fraction:g} of the rows"
     return subject.trial("finetuning:measure", experiment, said, label=label, trains=True)
+
+
+def checked_fraction(settings: Mapping[str, Any]) -> float:
+    """``--fraction``: a share of the training rows, or how many."""
+    fraction: float = settings[FRACTION.name]
+    if fraction <= 0 or (fraction > 1 and fraction != int(fraction)):
+        raise RequestError(f"--fraction {fraction:g} given, a share or a number of rows wanted")
+    return fraction
 
 
 def measure(request: Mapping[str, Any], context: Context) -> Result:

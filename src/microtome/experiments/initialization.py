@@ -17,7 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 from microtome.errors import RequestError
 from microtome.experiments.experiment import Experiment, Rows, counted, percent, points
-from microtome.experiments.finetuning import OPTIONS, SEEDS, Arm, arm_trial, training_rows
+from microtome.experiments.finetuning import (
+    OPTIONS,
+    SEEDS,
+    Arm,
+    arm_trial,
+    checked_fraction,
+    training_rows,
+)
 from microtome.experiments.options import Option
 from microtome.experiments.subject import MODEL, Subject, opened_rows
 from microtome.runs import Context, Result, Trial
@@ -60,7 +67,12 @@ def plan(subject: Subject, settings: Mapping[str, Any]) -> list[Trial]:
         "initialization:untrained_heads", NAME, {"heads": settings["heads"]},
         label="score untrained heads",
     )  # fmt: skip
-    beside = subject.trial("initialization:frozen", NAME, {}, label="probe the frozen model")
+    beside = subject.trial(
+        "initialization:frozen",
+        NAME,
+        {"fraction": checked_fraction(settings)},
+        label="probe the frozen model",
+    )
     return [heads, beside, *arms]
 
 
@@ -144,8 +156,8 @@ def frozen(request: Mapping[str, Any], context: Context) -> Result:
         return Result()  # a probe reads one state per text, an answer is a place
     context.report("collect the frozen states")
     probed = probe(
-        resolve(Path(context.where[MODEL])), train, dev, recipe="converged",
-        scratch=context.scratch, device=context.device,
+        resolve(Path(context.where[MODEL])), train.fraction(request["fraction"], seed=0), dev,
+        recipe="converged", scratch=context.scratch, device=context.device,
     )  # fmt: skip
     rows = score_rows("probe", probed.depths[-1], None)
     return Result(rows=[*rows, *score_rows("majority", majority(train, dev), None)])

@@ -20,7 +20,7 @@ from microtome.experiments.experiment import Experiment, Row, Rows, percent
 from microtome.experiments.finetuning import (
     FRACTIONS,
     MATCH_STEPS,
-    OPTIONS,
+    RECIPE,
     SEEDS,
     Arm,
     arm_trial,
@@ -264,6 +264,6 @@ EXPERIMENT = Experiment(
         SEEDS,
         MATCH_STEPS,
         Option("least_steps", 0, "updates at least, by more epochs where rows are few", "whole"),
-        *OPTIONS,
+        *RECIPE,
     ),
 )  # fmt: skip

@@ -15,7 +15,7 @@ from typing import Any
 
 from microtome.errors import RequestError
 from microtome.experiments.experiment import Experiment, Rows, counted
-from microtome.experiments.finetuning import MATCH_STEPS, OPTIONS, SEEDS, Arm, arm_trial
+from microtome.experiments.finetuning import MATCH_STEPS, RECIPE, SEEDS, Arm, arm_trial
 from microtome.experiments.layer_counts import layers_of
 from microtome.experiments.options import Option
 from microtome.experiments.subject import MODEL, Subject, model_place, other_model
@@ -74,7 +74,7 @@ def parts_of(words: list[str]) -> list[str]:
 def _against_base(subject: Subject, settings: Mapping[str, Any], parts: list[str]) -> Trial:
     from microtome.experiments.stored_parts import check_same_shape
 
-    for option in (SIZES, SEEDS, MATCH_STEPS, *OPTIONS):
+    for option in (SIZES, SEEDS, MATCH_STEPS, *RECIPE):
         if settings[option.name] != option.default:
             raise RequestError(
                 f"{option.flag} given with --base, where nothing is trained",
@@ -289,6 +289,6 @@ EXPERIMENT = Experiment(
         SIZES,
         SEEDS,
         MATCH_STEPS,
-        *OPTIONS,
+        *RECIPE,
     ),
 )  # fmt: skip
