@@ -12,21 +12,19 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from commands import DATA, ROOT
 from microtome.experiments import Rows, find_experiment, subject_of
 from microtome.papers import claims
 from microtome.study import Study, Wanted, Workers, study
 
-ROOT = Path(__file__).resolve().parent.parent
-DATA = Path(os.environ.get("MICROTOME_TEST_DATA", ROOT.parent / "shared")) / "data"
 TREEBANK = DATA / "ud_ewt" / "en_ewt-ud-dev.conllu"
 FRAMES = DATA / "frames"
 FOLDERS = {"mrpc": "MRPC", "rte": "RTE"}
-RECIPE = {"learning_rate": 1e-4, "epochs": 5}
+RECIPE = {"learning_rate": 1e-4, "epochs": 3, "fraction": 1000}
 MODEL = "minilm"
 
 

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 from pathlib import Path
 
 import torch
 
+from commands import DATA
 from microtome.edits import Extend
 from microtome.models import load, load_tokenizer, resolve
 from microtome.statistics import compare_seeds, over_seeds
@@ -29,8 +29,6 @@ from microtome.training.pretraining.building import token_ids
 from microtome.training.pretraining.evaluation import decoding_curve, heldout_scores, random_blocks
 from microtome.training.pretraining.rows import cut
 
-ROOT = Path(__file__).resolve().parent.parent
-DATA = Path(os.environ.get("MICROTOME_TEST_DATA", ROOT.parent / "shared")) / "data"
 DEEPER = {"nano-bert": (16, 20, 24), "nano-albert": (18, 24, 36, 50)}
 RATES = (1e-4, 3e-4, 1e-3)
 ARMS = {"pre-trained": None, "random": "randomize(seed={seed})"}

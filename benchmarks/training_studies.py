@@ -21,13 +21,12 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from commands import DATA, ROOT
 from microtome.models import load_tokenizer
 from microtome.statistics import over_seeds
 from microtome.tasks import Dataset, evaluate_answers, open_data
 from microtome.training import Recipe, collect, finetune, majority, probe_depths
 
-ROOT = Path(__file__).resolve().parent.parent
-DATA = Path(os.environ.get("MICROTOME_TEST_DATA", ROOT.parent / "shared")) / "data"
 SMALL = Recipe(learning_rate=1e-4, batch_size=32, epochs=5)
 N_ROWS, N_PAIRS = 2000, 1000
 
