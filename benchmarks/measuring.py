@@ -16,6 +16,7 @@ from pathlib import Path
 import torch
 
 MM = 1536  # side of the square product that stands for what the machine can do
+ENOUGH = 12.0  # seconds: work that has been measured for so long isn't measured again
 
 
 @dataclass
@@ -55,6 +56,7 @@ class Clock:
 
     def __init__(self, kind: str) -> None:
         self.now = time.perf_counter if kind == "wall" else time.process_time
+        self.measured: dict[str, int] = {}
 
     def seconds(self, work: Callable[[], object]) -> float:
         gc.collect()
@@ -65,16 +67,23 @@ class Clock:
     def rounds(self, works: dict[str, Callable[[], object]], n_rounds: int) -> dict[str, float]:
         """Median seconds of every piece of work, one after the other in every round.
 
+        Long work leaves after fewer rounds: it has averaged over the machine's moods by then.
         Seconds of ``mm`` come with it: floating-point operations per second of torch.mm.
         """
         times: dict[str, list[float]] = {name: [] for name in works}
         speeds = [self.mm()]
         for _ in range(n_rounds):
             for name, work in works.items():
-                times[name].append(self.seconds(work))
-                speeds.append(self.mm())
+                if sum(times[name]) < ENOUGH:
+                    times[name].append(self.seconds(work))
+                    speeds.append(self.mm())
+        self.measured = {name: len(own) for name, own in times.items()}
         medians = {name: statistics.median(own) for name, own in times.items()}
         return medians | {"mm": statistics.median(speeds)}
+
+    def how_often(self) -> str:
+        """How many times each work of the last rounds was measured, as a note."""
+        return "measured: " + ", ".join(f"{name} {n}×" for name, n in self.measured.items())
 
     def mm(self) -> float:
         """Operations per second of a large product."""

@@ -61,7 +61,7 @@ def job(
         found[key] = rivals.attention_statistics(one, two, texts, width)
 
     label = f"pad-{to}" if to else "dynamic padding"
-    works = {label: lambda: rival(label, to), "ours": ours}
+    works = {"ours": ours, label: lambda: rival(label, to)}
     if to is not None:
         works["dynamic padding"] = lambda: rival("dynamic padding", None)
     timed = clock.rounds(works, n_rounds)
@@ -74,7 +74,7 @@ def job(
         timed["ours"],
         {key: timed[key] for key in works if key != "ours"},
         roofline=body_flops(workloads.SHAPES["base"], lengths) / timed["ours"] / timed["mm"],
-        notes=f"{len(lengths)} texts",
+        notes=f"{len(lengths)} texts; {clock.how_often()}",
     )
     row.bars = [Bar(f"vs {label}", row.ratios[label], bar)]
     return row

@@ -1,7 +1,8 @@
 """Memory above the model while the data grow: it must stay flat.
 
 A small model does it: what grows would grow with the number of texts, whatever the model. Each
-size runs in a process of its own, because freed memory may stay with the process.
+size runs in a process of its own, because freed memory may stay with the process; of one thread,
+and as many at a time as there are threads, because it isn't time that is measured.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import os
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -32,6 +34,7 @@ JOBS = (
     ("decoding", 100, 5000, 1.1),
     ("attention statistics", 100, 5000, 1.1),
 )
+LENGTHS = (None, 384)  # of J3: those of SST-2, and long texts
 
 
 def peak(job: str, n_texts: int) -> float:
@@ -68,39 +71,46 @@ def peak_of_two_base_models(length: int | None) -> float:
     return float("nan") if found is None else found
 
 
-def in_own_process(call: str, threads: int) -> float:
+def in_own_process(call: str) -> tuple[float, float]:
+    """What the call gives in a fresh process, and the seconds it took there."""
     code = (
         f"import sys, torch; sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
-        f"torch.set_num_threads({threads})\n"
+        f"torch.set_num_threads(1)\n"
         f"import observe_memory; print(observe_memory.{call})"
     )
     # glibc keeps freed memory for later; with fixed thresholds blocks go back at once, and the
     # high-water mark shows what was in use.
     fixed = os.environ | {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"}
-    command = [sys.executable, "-c", code]
+    command, started = [sys.executable, "-c", code], time.perf_counter()
     done = subprocess.run(command, check=True, capture_output=True, text=True, env=fixed)
-    return float(done.stdout.split()[-1])
+    return float(done.stdout.split()[-1]), time.perf_counter() - started
 
 
 def main() -> None:
     given = options(__doc__)
     rows = []
-    for job, few, many, limit in JOBS:
-        started = time.perf_counter()
-        low, high = (in_own_process(f"peak({job!r}, {n})", given.threads) for n in (few, many))
+    with ThreadPoolExecutor(given.threads) as pool:
+        pairs = [
+            [pool.submit(in_own_process, f"peak({job!r}, {n})") for n in (many, few)]
+            for job, few, many, _ in JOBS
+        ]
+        whole = [
+            pool.submit(in_own_process, f"peak_of_two_base_models({length})") for length in LENGTHS
+        ]
+    for (job, few, many, limit), pair in zip(JOBS, pairs, strict=True):
+        (high, took), (low, before) = (one.result() for one in pair)
         row = Row(
             f"memory of {job}, {few} and {many} texts",
-            time.perf_counter() - started,
+            before + took,
             peak_mb=high,
             notes=f"{low:.1f} MB, then {high:.1f} MB above the model",
         )
         row.bars = [Bar("growth", high / low, limit, at_least=False)]
         rows.append(row)
-    for length in (None, 384):
-        started = time.perf_counter()
-        high = in_own_process(f"peak_of_two_base_models({length})", given.threads)
+    for length, one in zip(LENGTHS, whole, strict=True):
+        high, took = one.result()
         work = f"memory of J3, {f'{length} tokens' if length else 'sst2 lengths'}"
-        row = Row(work, time.perf_counter() - started, peak_mb=high)
+        row = Row(work, took, peak_mb=high)
         row.bars = [Bar("MB above the models", high, 150, at_least=False)]
         rows.append(row)
     finish("observe_memory", rows, given)

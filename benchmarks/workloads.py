@@ -79,6 +79,18 @@ def texts(own_lengths: np.ndarray, seed: int = 0) -> Texts:
     return Texts.of([rng.integers(1000, N_TOKENS, size=n).tolist() for n in own_lengths])
 
 
+def taken(own: Texts, chosen: np.ndarray) -> Texts:
+    """Some of the texts."""
+    bounds = zip(own.offsets[chosen], own.offsets[chosen + 1], strict=True)
+    return Texts.of([own.ids[start:stop].tolist() for start, stop in bounds])
+
+
+def half(own_lengths: np.ndarray) -> np.ndarray:
+    """One of every two neighbours in length, the shorter and the longer in turns: which texts."""
+    pairs = np.argsort(own_lengths, kind="stable").reshape(-1, 2)
+    return pairs[np.arange(len(pairs)), np.arange(len(pairs)) % 2]
+
+
 def plain_vocabulary() -> Vocabulary:
     return Vocabulary.of([f"t{i}" for i in range(N_TOKENS)], special_ids=range(1000))
 
