@@ -22,6 +22,7 @@ def main() -> None:
     parser.add_argument("glue", type=Path)
     parser.add_argument("out", type=Path)
     parser.add_argument("--fraction", default="1", help="of the training rows, or how many")
+    parser.add_argument("--learning-rate", default="1e-4")
     parser.add_argument("--model", default="minilm")
     given = parser.parse_args()
     print("| task | score | pattern | share | 95 % | corrected | 95 % |\n" + "|---" * 7 + "|")
@@ -30,7 +31,7 @@ def main() -> None:
         tuned = given.out / f"{given.model}-{task}"
         scores = microtome(
             "finetune", given.model, "--task", task, "--data", data, "--out", tuned,
-            "--fraction", given.fraction,
+            "--fraction", given.fraction, "--learning-rate", given.learning_rate,
         )  # fmt: skip
         score = scores["scores"][scores["primary"]]["value"]
         found = microtome(

@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from microtome.families import adapt
 from microtome.models import load, load_tokenizer, resolve
 from microtome.observe import SampledMaps, Texts, stream, vocabulary_of
 from microtome.observe.patterns.maps import FIRST, PUNCTUATION, SEPARATOR, WORD, Map, save_maps
@@ -122,6 +123,7 @@ def candidates(source: Drawn, n_texts: int, rng) -> list[tuple[Map, int]]:
     """Every head's map of every text of one model, with what the rule says of it."""
     model, tokenizer = opened(source)
     vocabulary = vocabulary_of(tokenizer)
+    weights_of = adapt(model).sharing  # of a shared layer, the first that has them
     found = []
     for own in source.tasks:
         texts, said = encoded(tokenizer, texts_of(own, -(-n_texts // len(source.tasks)), rng))
@@ -137,6 +139,7 @@ def candidates(source: Drawn, n_texts: int, rng) -> list[tuple[Map, int]]:
                     "map": "", "base": source.base, "model": source.name, "task": own,
                     "text": " ‖ ".join(t for t in said[i] if t),
                     "layer": str(layer), "head": str(head),
+                    "weights": str(weights_of[layer]),
                 }  # fmt: skip
                 found.append((Map(maps[layer, head], kinds, border, about), rules[layer, head]))
     return found

@@ -42,7 +42,7 @@ def test_a_fine_tuned_head_counts_as_its_pre_trained_one(labelled):
     maps, _ = labelled
     models = {one.about["model"] for one in maps}
     assert len(models) > 3
-    assert {one.about["base"] for one in maps} == {"minilm"}
+    assert {one.about["base"] for one in maps} == {"minilm", "nano-bert", "nano-albert"}
     assert len({one.head for one in maps}) <= 72
 
 
@@ -89,10 +89,17 @@ def test_training_learns_what_is_easy_and_repeats_itself():
     assert (predicted(first, maps) == labels).mean() > 0.9
 
 
-def test_the_shipped_classifier_beats_the_rule_on_held_out_heads(labelled):
-    """Its confusion matrix is of held-out maps: every label is in it once."""
+def test_the_shipped_classifier_is_good_enough_on_held_out_heads(labelled):
+    """Its confusion matrix is of held-out maps: every label is in it once.
+
+    Good enough: better than the rule beyond doubt, and as good as the paper's, or nearly as good
+    as two people agree.
+    """
     maps, labels = labelled
     classifier = load_classifier(SHIPPED)
+    one, two = (load_labels(EMBEDDED / f"pass{n}.csv", maps) for n in (1, 2))
+    agreement = macro_f1(confusion_of(one, two))
+    assert macro_f1(classifier.confusion) >= min(0.86, agreement - 0.05)
     assert classifier.confusion.sum(axis=1).tolist() == np.bincount(labels).tolist()
     assert macro_f1(classifier.confusion) == pytest.approx(classifier.figures["f1"])
     assert classifier.figures["n_heads"] == head_numbers(maps).max() + 1

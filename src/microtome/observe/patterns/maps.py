@@ -42,8 +42,12 @@ class Map:
 
     @property
     def head(self) -> tuple[str, str, str]:
-        """The head it comes from. A fine-tuned head is its pre-trained one once more."""
-        return self.about["base"], self.about["layer"], self.about["head"]
+        """The head it comes from. A fine-tuned head is its pre-trained one once more.
+
+        So is a shared layer's head at every depth: ``weights`` names the layer that has them.
+        """
+        weights = self.about.get("weights", self.about["layer"])
+        return self.about["base"], weights, self.about["head"]
 
 
 def as_bytes(weights: NDArray[np.float32]) -> Bytes:
