@@ -175,7 +175,7 @@ def test_a_fitted_head_comes_from_other_text_and_reads_every_curve(texts, tmp_pa
     [
         ({"layers": "3-7"}, r"extend\(7\) asked for, but a model of 3 layers"),
         ({"layers": "2"}, r"extend\(2\) asked for"),
-        ({"readout": "lens"}, "one of auto, mlm, tied, fit wanted"),
+        ({"readout": "lens"}, "one of auto, mlm, tied, fit, shipped wanted"),
         ({"readout": "fit"}, "measured whole; name other text"),
         ({"fit_text": "x"}, "without --readout fit"),
         ({"graft": "HERE"}, "has no head; an MLM head was wanted"),

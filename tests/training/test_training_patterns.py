@@ -38,12 +38,12 @@ def test_no_head_is_on_both_sides_and_every_fold_has_every_class(labelled):
         assert np.bincount(labels[of_map == fold], minlength=5).min() >= 1
 
 
-def test_a_fine_tuned_head_counts_as_its_pre_trained_one(labelled):
+def test_the_same_weights_are_one_head_fine_tuned_or_at_another_depth(labelled):
     maps, _ = labelled
-    models = {one.about["model"] for one in maps}
-    assert len(models) > 3
-    assert {one.about["base"] for one in maps} == {"minilm", "nano-bert", "nano-albert"}
-    assert len({one.head for one in maps}) <= 72
+    assert len({one.about["model"] for one in maps}) > 6
+    for base, n_heads in {"minilm": 6 * 12, "nano-bert": 12 * 4, "nano-albert": 6}.items():
+        own = {one.head for one in maps if one.about["base"] == base}
+        assert 0 < len(own) <= n_heads
 
 
 def test_too_few_heads_are_refused(labelled):

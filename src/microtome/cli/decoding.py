@@ -29,7 +29,9 @@ def decode(
     seed: given.Seed = 0,
     text_column: given.TextColumn = None,
     pair_column: given.PairColumn = None,
-    readout: Annotated[str, typer.Option("--readout", help="auto, mlm, tied or fit.")] = "auto",
+    readout: Annotated[
+        str, typer.Option("--readout", help="auto, mlm, tied, fit or shipped.")
+    ] = "auto",
     graft: Annotated[
         str | None, typer.Option("--graft", help="A model whose MLM head is used instead.")
     ] = None,
@@ -161,10 +163,13 @@ def _head(
     from microtome.families import adapt
     from microtome.observe import fitted_head, readout_of
 
-    if readout != "fit":
+    if readout not in ("fit", "shipped"):
         return readout_of(adapt(model), readout, graft=donor)
-    from microtome.training.readout import fit_readout
+    from microtome.training.readout import fit_readout, shipped_readout
 
+    if readout == "shipped":
+        shipped = shipped_readout(model)
+        return fitted_head(adapt(model), shipped.transform, shipped.decoder)
     log(f"fitting a readout on {len(other_texts):,} texts")
     fitted = fit_readout(model, tokenizer, other_texts)
     log(

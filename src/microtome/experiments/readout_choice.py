@@ -28,12 +28,16 @@ if TYPE_CHECKING:
     from microtome.observe.readouts import Readout
     from microtome.tasks import Dataset
 
-READOUTS = ("auto", "mlm", "tied", "fit")
+READOUTS = ("auto", "mlm", "tied", "fit", "shipped")
 GRAFT, FIT_TEXT, HEAD = "graft", "fit_text", "readout"
 FIT_STEPS, FIT_SEED, MOST_FIT_TEXTS = 500, 0, 20_000
 
 OPTIONS = (
-    Option("readout", "auto", "auto (mlm, else tied), mlm, tied, or fit: a head trained here"),
+    Option(
+        "readout",
+        "auto",
+        "auto (mlm, else tied), mlm, tied, fit (a head trained here) or shipped (for minilm)",
+    ),
     Option("graft", None, "a MODEL whose MLM head is used instead", "model"),
     Option("fit_text", None, "readout fit: a text file, not the task's training rows", "path"),
     Option("fit_steps", FIT_STEPS, "readout fit: updates of the head", "whole"),
@@ -130,13 +134,16 @@ def readout_for(request: Mapping[str, Any], context: Context, model: PreTrainedM
     from microtome.families import adapt
     from microtome.models import load
     from microtome.observe import fitted_head, readout_of
-    from microtome.training.readout import load_readout
+    from microtome.training.readout import load_readout, shipped_readout
 
-    if request["readout"] == "fit":
+    if request["readout"] in ("fit", "shipped"):
         # Fitted to the subject, whatever was fine-tuned or edited since.
         owner = load(context.where[MODEL], device=context.device)
-        folders = [n.checkpoint / HEAD for n in context.needs.values() if n.checkpoint]
-        head = load_readout(owner, next(folder for folder in folders if folder.is_dir()))
+        if request["readout"] == "shipped":
+            head = shipped_readout(owner)
+        else:
+            folders = [n.checkpoint / HEAD for n in context.needs.values() if n.checkpoint]
+            head = load_readout(owner, next(folder for folder in folders if folder.is_dir()))
         return fitted_head(adapt(model), head.transform, head.decoder)
     donor = context.where.get(GRAFT)
     graft = None if donor is None else load(donor, head="mlm", device=context.device)

@@ -2,6 +2,7 @@
 
 The same rows, masks and loss as in pre-training, with the body frozen. As in BERT the decoder is
 the word embedding matrix itself: only a transform and one bias per token are trained and stored.
+Heads that ship lie in ``embedded/readouts``, each tied to its model by content.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from transformers import PreTrainedModel
 from microtome.errors import ModelError, RequestError
 from microtome.families import adapt
 from microtome.families.seam import Family
+from microtome.models import provenance_of
 from microtome.training.pretraining.checkpoint import write_json
 from microtome.training.pretraining.forward import asked_states
 from microtome.training.pretraining.loss import vocabulary_loss
@@ -29,18 +31,23 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 WEIGHTS, FACTS = "readout.safetensors", "readout.json"
+SHIPPED = Path(__file__).resolve().parent.parent / "embedded" / "readouts"
 RATE = 0.15
 
 
 @dataclass(frozen=True)
 class ReadoutFacts:
-    """How good a fitted head is on rows it wasn't trained on, beside guessing one token."""
+    """How good a fitted head is on rows it wasn't trained on, beside guessing one token.
+
+    ``model`` is the content hash of the model that it was fitted to; empty where it has none.
+    """
 
     heldout_accuracy: float
     unigram: float
     n: int
     steps: int
     seed: int
+    model: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +84,20 @@ def load_readout(model: PreTrainedModel, folder: Path) -> FittedReadout:
     return FittedReadout(transform, decoder, facts)
 
 
+def shipped_readout(model: PreTrainedModel) -> FittedReadout:
+    """The head that ships for ``model``, as it was loaded; refused where there is none."""
+    origin = provenance_of(model)
+    folders = sorted(SHIPPED.iterdir()) if SHIPPED.is_dir() else []
+    for folder in folders:
+        fitted_to = json.loads((folder / FACTS).read_text(encoding="utf-8"))["model"]
+        if origin is not None and fitted_to == origin.content_hash:
+            return load_readout(model, folder)
+    raise RequestError(
+        f"no head ships for this model, only for {', '.join(folder.name for folder in folders)}",
+        "fit one: --readout fit",
+    )
+
+
 def fit_readout(
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
@@ -105,7 +126,10 @@ def fit_readout(
     _train(family, transform, decoder, training, tokens, (steps, n_rows, learning_rate, seed))
     facts = _score(family, transform, decoder, heldout, tokens, _commonest(training, tokens))
     model.train(was_training)
-    return FittedReadout(transform, decoder, ReadoutFacts(*facts, steps=steps, seed=seed))
+    origin = provenance_of(model)
+    fitted_to = "" if origin is None else origin.content_hash
+    told = ReadoutFacts(*facts, steps=steps, seed=seed, model=fitted_to)
+    return FittedReadout(transform, decoder, told)
 
 
 def new_head(family: Family) -> tuple[nn.Sequential, nn.Linear]:
