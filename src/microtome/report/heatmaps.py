@@ -12,6 +12,7 @@ from microtome.views import HeatMap
 
 TOP = 42
 GAP = 2
+NARROWEST = 340.0  # room for the legend below a small grid
 
 
 @dataclass(frozen=True)
@@ -34,8 +35,8 @@ def draw_heat_map(view: HeatMap, *, width: float) -> Drawing:
     scale = _Colors(view)
     marks = [*_labels(view, grid), *_cells(view, grid, scale)]
     bottom = TOP + len(view.rows) * grid.height
-    marks += _legend(view, scale, bottom + 18)
-    wide = max(grid.left + len(view.columns) * grid.cell + 4, min(width, 300.0))
+    wide = max(grid.left + len(view.columns) * grid.cell + 4, min(width, NARROWEST))
+    marks += _legend(view, scale, bottom + 18, wide)
     return Drawing(wide, bottom + 58, tuple(marks), _summary(view))
 
 
@@ -135,7 +136,7 @@ def _diamond(x: float, y: float, r: float, pen: str) -> Shape:
     return Shape(((x, y - r), (x + r, y), (x, y + r), (x - r, y)), pen, closed=True)
 
 
-def _legend(view: HeatMap, scale: _Colors, y: float) -> Iterator[Mark]:
+def _legend(view: HeatMap, scale: _Colors, y: float, wide: float) -> Iterator[Mark]:
     """The colour scale with its ends, and what the diamond means."""
     strip = 7.0
     for step in range(N_STEPS):
@@ -149,7 +150,7 @@ def _legend(view: HeatMap, scale: _Colors, y: float) -> Iterator[Mark]:
     unit = plain(view.value_label) + (
         " (%)" if view.percent and "point" not in view.value_label else ""
     )
-    yield Label(right + 10, y + 9, shortened(unit, 140, 12), "name")
+    yield Label(right + 10, y + 9, shortened(unit, wide - right - 12, 12), "name")
     if view.marked:
         yield _diamond(right + 14, y + 20, 4.0, "sign")
         yield Label(right + 24, y + 24, "significant")
