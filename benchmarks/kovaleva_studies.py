@@ -87,7 +87,7 @@ def task(name: str, out: Path, limit: int | None) -> Study:
     """Fine-tuned on a task: drift, starts, [CLS], shared words, difference maps on a treebank."""
     text = {"treebank": str(TREEBANK), "finetune": True}
     wanted = [
-        Wanted("attention-drift", {**RECIPE, "seeds": [0, 1, 2]}),
+        Wanted("attention-drift", {**RECIPE, "seeds": [0, 1]}),
         Wanted("initialization", RECIPE),
         Wanted("token-links", {**RECIPE, "finetune": True}),
         Wanted("linguistic-features", {**RECIPE, **text}),
