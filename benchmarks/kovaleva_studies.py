@@ -24,7 +24,7 @@ from microtome.study import Study, Wanted, Workers, study
 TREEBANK = DATA / "ud_ewt" / "en_ewt-ud-dev.conllu"
 FRAMES = DATA / "frames"
 FOLDERS = {"mrpc": "MRPC", "rte": "RTE"}
-RECIPE = {"learning_rate": 1e-4, "epochs": 3, "fraction": 500}
+RECIPE = {"learning_rate": 1e-4, "epochs": 3, "fraction": 250}
 MODEL = "minilm"
 
 
