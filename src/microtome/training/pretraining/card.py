@@ -47,6 +47,7 @@ in the position table. {extra}Muon (rate {matrix_rate:g}) for the
 matrices of the layers, AdamW (rate {other_rate:g}) for the rest; {warm_up} steps of warm-up, linear
 decay over the last {decay}. Deeper models begin as the shallower one stacked on itself. Stages with
 candidates compare the true token with that many others instead of all. No dropout. Seed {seed}.
+Stored with input embeddings as small as fresh ones; the norm before the decoder undoes it.
 {start}
 
 | step | layers | tokens | training loss | held-out accuracy |

@@ -24,6 +24,7 @@ from microtome.training.pretraining.evaluation import (
     random_blocks,
 )
 from microtome.training.pretraining.preparation import Prepared
+from microtome.training.pretraining.scaling import shrink_embeddings_
 from microtome.training.pretraining.schedule import Plan
 
 if TYPE_CHECKING:
@@ -40,7 +41,9 @@ def finish(
     request: PretrainRequest, prepared: Prepared, plan: Plan, training: Training
 ) -> PretrainResult:
     """Measure the model as it will be stored (float16); write it to `out`, whole or not at all."""
-    stored = copy.deepcopy(training.model).eval().half()
+    stored = copy.deepcopy(training.model).eval()
+    shrink_embeddings_(stored)
+    stored.half()
     measured = copy.deepcopy(stored).float()
     result = measure(request, prepared, training, measured)
     with tempfile.TemporaryDirectory(dir=_parent(request.out), prefix=".pretrained-") as name:

@@ -1,0 +1,32 @@
+"""Embeddings as small as fresh ones: another size, the same function."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from microtome.training.pretraining.building import new_model
+from microtome.training.pretraining.scaling import shrink_embeddings_
+
+
+@pytest.mark.parametrize("family", ["bert", "albert"])
+def test_smaller_embeddings_change_nothing_that_the_model_computes(family):
+    model = new_model(
+        family, layers=2, width=32, heads=2, embedding=16, vocabulary=60, positions=20, seed=0
+    ).eval()
+    torch.manual_seed(0)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            scale = 0.5 if "embeddings" in name and "LayerNorm" not in name else 0.1
+            parameter.add_(scale * torch.randn_like(parameter))
+    ids = torch.randint(0, 60, (3, 12))
+    before = model(input_ids=ids).logits.detach()
+    factor = shrink_embeddings_(model)
+    words = model.get_input_embeddings().weight
+    assert factor < 0.1
+    size = float(words.detach().pow(2).mean().sqrt())
+    assert size == pytest.approx(model.config.initializer_range, rel=1e-4)
+    assert words.data_ptr() == model.get_output_embeddings().weight.data_ptr()
+    assert torch.allclose(
+        model(input_ids=ids).logits, before, atol=1e-4 * float(before.abs().max())
+    )
