@@ -3,6 +3,7 @@
 python benchmarks/attention_patterns.py train [--maps FOLDER] [--out FILE]    a few CPU minutes
 python benchmarks/attention_patterns.py figures [--classifier FILE]           what it is worth
 python benchmarks/attention_patterns.py rate [--texts 64] [--threads 1]       maps per second
+python benchmarks/attention_patterns.py rate --base --texts 250               144 heads
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+import workloads
 from measuring import peak_mb
 from microtome.models import load, resolve
 from microtome.observe import Texts, stream
@@ -35,11 +37,15 @@ def figures(path: Path) -> None:
             print("\t".join((pattern, *map(str, row))))
 
 
-def rate(n_texts: int, path: Path) -> None:
-    """Maps per second through model and classifier, and memory at n and 4 n texts."""
-    model, classifier = load(resolve("minilm").path), load_classifier(path)
+def rate(n_texts: int, path: Path, *, base: bool) -> None:
+    """Maps per second through model and classifier, and memory at n and 4 n texts.
+
+    all-MiniLM has 72 heads; ``base`` is BERT-base's shape with random weights, 144 heads.
+    """
+    model = workloads.classifier("base") if base else load(resolve("minilm").path)
+    classifier = load_classifier(path)
     n_heads = model.config.num_hidden_layers * model.config.num_attention_heads
-    for name, mean in MEAN_LENGTH.items():
+    for name, mean in list(MEAN_LENGTH.items())[: 1 if base else None]:
         for n in (n_texts, 4 * n_texts):
             rng = np.random.default_rng(0)
             lengths = np.clip(rng.poisson(mean, n), 5, 128)
@@ -66,6 +72,7 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=EPOCHS)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--texts", type=int, default=64)
+    parser.add_argument("--base", action="store_true", help="rate: BERT-base's shape")
     parser.add_argument("--threads", type=int, default=1)
     given = parser.parse_args()
     torch.set_num_threads(given.threads)
@@ -75,7 +82,7 @@ def main() -> None:
     elif given.what == "figures":
         figures(given.classifier)
     else:
-        rate(given.texts, given.classifier)
+        rate(given.texts, given.classifier, base=given.base)
 
 
 if __name__ == "__main__":
