@@ -67,8 +67,8 @@ class Clock:
     def rounds(self, works: dict[str, Callable[[], object]], n_rounds: int) -> dict[str, float]:
         """Median seconds of every piece of work, one after the other in every round.
 
-        The first is ours and runs in every round. Long rivals leave earlier: they have averaged over
-        the machine's moods by then.
+        The first is ours and runs in every round. Long rivals leave earlier: they have averaged
+        over the machine's moods by then.
         Seconds of ``mm`` come with it: floating-point operations per second of torch.mm.
         """
         times: dict[str, list[float]] = {name: [] for name in works}
