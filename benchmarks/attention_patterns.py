@@ -45,11 +45,12 @@ def rate(n_texts: int, path: Path, *, base: bool) -> None:
     model = workloads.classifier("base") if base else load(resolve("minilm").path)
     classifier = load_classifier(path)
     n_heads = model.config.num_hidden_layers * model.config.num_attention_heads
-    for name, mean in list(MEAN_LENGTH.items())[: 1 if base else None]:
+    lengths = {"short": MEAN_LENGTH["short"]} if base else MEAN_LENGTH
+    for name, mean in lengths.items():
         for n in (n_texts, 4 * n_texts):
             rng = np.random.default_rng(0)
-            lengths = np.clip(rng.poisson(mean, n), 5, 128)
-            texts = Texts.of([rng.integers(1000, 20000, k).tolist() for k in lengths])
+            n_tokens = np.clip(rng.poisson(mean, n), 5, 128)
+            texts = Texts.of([rng.integers(1000, 20000, k).tolist() for k in n_tokens])
             marks = np.zeros(len(texts.ids), dtype=bool)
             kinds = marks.astype(np.uint8)
             counts = PatternCounts(classifier, second=marks, kinds=kinds)

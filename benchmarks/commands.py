@@ -16,9 +16,20 @@ DATA = SHARED / "data"
 
 
 def microtome(*arguments: object) -> dict:
-    """The document that a command prints; of a failed one, its ``error``."""
+    """The document that a command prints; a command that fails ends the study with its message."""
+    document = _document(*arguments)
+    if "error" in document:
+        sys.exit(document["error"]["message"])
+    return document
+
+
+def _document(*arguments: object) -> dict:
     command = [sys.executable, "-c", "from microtome.cli import main; main()", *map(str, arguments)]
     done = subprocess.run([*command, "--json"], stdout=subprocess.PIPE, text=True, check=False)
+    if not done.stdout:
+        sys.exit(
+            f"microtome {' '.join(map(str, arguments))} printed nothing, exit {done.returncode}"
+        )
     return json.loads(done.stdout)
 
 
@@ -26,7 +37,7 @@ def run_study(name: str, arguments: Iterable[str], out: Path) -> dict:
     """One `microtome run` into ``out/name``; prints its finding, or why it failed, and its time."""
     started = time.perf_counter()
     given = list(arguments)
-    document = microtome("run", *given, "--out", out / name)
+    document = _document("run", *given, "--out", out / name)
     minutes = (time.perf_counter() - started) / 60
     print(f"\n{name} ({minutes:.1f} min): microtome run {' '.join(given)}")
     print(document.get("finding") or document["error"]["message"], flush=True)

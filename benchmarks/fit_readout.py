@@ -1,6 +1,6 @@
 """Fit an MLM head to an encoder that has none: how the head shipped for all-MiniLM was made.
 
-python benchmarks/fit_readout.py minilm --text FILES --out src/microtome/embedded/readouts/minilm
+python benchmarks/fit_readout.py minilm --text FILES --steps 600 --out DIR
 
 Takes documents from the files by turns until there are enough tokens for the steps; prints what the
 head gives back of masked tokens of the documents that it wasn't fitted on.

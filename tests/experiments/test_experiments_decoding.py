@@ -177,6 +177,7 @@ def test_a_fitted_head_comes_from_other_text_and_reads_every_curve(texts, tmp_pa
         ({"layers": "2"}, r"extend\(2\) asked for"),
         ({"readout": "lens"}, "one of auto, mlm, tied, fit, shipped wanted"),
         ({"readout": "fit"}, "measured whole; name other text"),
+        ({"readout": "shipped"}, "no head ships for this model, only for minilm"),
         ({"fit_text": "x"}, "without --readout fit"),
         ({"graft": "HERE"}, "has no head; an MLM head was wanted"),
     ],

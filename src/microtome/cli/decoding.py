@@ -94,6 +94,8 @@ def _other_texts(
     readout: str, fit_text: Path | None, graft: str | None, task: str | None, data: Path | None
 ) -> list[str]:
     """Text to fit a head on, never the text that is measured."""
+    if graft is not None and readout in ("fit", "shipped"):
+        raise RequestError(f"--graft given with --readout {readout}", "give one of them")
     if readout != "fit":
         if fit_text is not None:
             raise RequestError("--fit-text given without --readout fit")
@@ -101,8 +103,6 @@ def _other_texts(
     from microtome.experiments.readout_choice import texts_of
     from microtome.tasks import Request, open_data, open_training
 
-    if graft is not None:
-        raise RequestError("--graft given with --readout fit", "give one of them")
     if fit_text is not None:
         return texts_of(open_data(None, fit_text))
     if task is None or (data is not None and data.is_file()):

@@ -152,12 +152,13 @@ def frozen(request: Mapping[str, Any], context: Context) -> Result:
     from microtome.training import majority, probe
 
     train, dev = training_rows(request, context)
+    train = train.fraction(request["fraction"], seed=0)
     if train.task.kind == "span":
         return Result()  # a probe reads one state per text, an answer is a place
     context.report("collect the frozen states")
     probed = probe(
-        resolve(Path(context.where[MODEL])), train.fraction(request["fraction"], seed=0), dev,
-        recipe="converged", scratch=context.scratch, device=context.device,
+        resolve(Path(context.where[MODEL])), train, dev, recipe="converged",
+        scratch=context.scratch, device=context.device,
     )  # fmt: skip
     rows = score_rows("probe", probed.depths[-1], None)
     return Result(rows=[*rows, *score_rows("majority", majority(train, dev), None)])

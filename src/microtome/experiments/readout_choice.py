@@ -75,7 +75,11 @@ def donor_of(settings: Mapping[str, Any]) -> Other | None:
 
 
 def fit_first(subject: Subject, experiment: str, settings: Mapping[str, Any]) -> tuple[Trial, ...]:
-    """The trial that fits a head, where one is asked for."""
+    """The trial that fits a head, where one is asked for; a shipped one must be there."""
+    if settings["readout"] == "shipped":
+        from microtome.training.readout import shipped_folder
+
+        shipped_folder(subject.model_hash)
     if settings["readout"] != "fit":
         return ()
     others = {}

@@ -87,11 +87,15 @@ def load_readout(model: PreTrainedModel, folder: Path) -> FittedReadout:
 def shipped_readout(model: PreTrainedModel) -> FittedReadout:
     """The head that ships for ``model``, as it was loaded; refused where there is none."""
     origin = provenance_of(model)
+    return load_readout(model, shipped_folder("" if origin is None else origin.content_hash))
+
+
+def shipped_folder(content_hash: str) -> Path:
+    """Where the head that ships for a model of this content lies; refused where there is none."""
     folders = sorted(SHIPPED.iterdir()) if SHIPPED.is_dir() else []
     for folder in folders:
-        fitted_to = json.loads((folder / FACTS).read_text(encoding="utf-8"))["model"]
-        if origin is not None and fitted_to == origin.content_hash:
-            return load_readout(model, folder)
+        if json.loads((folder / FACTS).read_text(encoding="utf-8"))["model"] == content_hash:
+            return folder
     raise RequestError(
         f"no head ships for this model, only for {', '.join(folder.name for folder in folders)}",
         "fit one: --readout fit",
