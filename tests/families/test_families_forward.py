@@ -160,3 +160,17 @@ def test_parts_are_views_that_write_to_the_model(kind):
             assert bias.shape == weight.shape[:1]
     for norm in family.norms:
         assert layer.get_submodule(norm) is not None
+
+
+@pytest.mark.parametrize("kind", FAMILY_TYPES)
+def test_the_heads_norm_makes_the_features(kind):
+    """Twice its weight and bias are twice the features, so it is the last step."""
+    family = adapt(tiny_model(kind, "mlm"))
+    states = torch.randn(4, family.shape.width)
+    with torch.no_grad():
+        before = family.mlm_features(states)
+        for parameter in family.mlm_norm().parameters():
+            parameter.mul_(2)
+        after = family.mlm_features(states)
+    assert before.abs().max() > 0
+    assert torch.allclose(after, 2 * before, rtol=1e-4, atol=1e-6)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 import torch
@@ -12,21 +10,17 @@ from torch import nn
 from microtome.errors import RequestError
 from microtome.families import adapt
 from microtome.observe import (
-    TOKEN_CLASSES,
     Texts,
     Vocabulary,
     decode,
-    decode_document,
     decoded_ids,
     depth_rows,
     fitted_head,
     readout_of,
     scanning,
-    token_classes,
-    vocabulary_of,
 )
 from observe.naive import on_real, padded, random_texts
-from tiny import FAMILY_TYPES, VOCABULARY, tiny_model, tiny_tokenizer
+from tiny import FAMILY_TYPES, VOCABULARY, tiny_model
 
 LENGTHS = (9, 5, 14, 5, 3, 9)
 PLAIN = Vocabulary.of([f"t{i}" for i in range(VOCABULARY)], special_ids=[0, 1, 2, 3, 4])
@@ -184,57 +178,7 @@ def test_how_many_depths_go_together_changes_no_count(monkeypatch, together):
 # --- what is counted ---------------------------------------------------------------
 
 
-def tiny_texts(tokenizer, *sentences):
-    given = tokenizer(list(sentences), return_special_tokens_mask=True)
-    return Texts.of(given["input_ids"], special=given["special_tokens_mask"])
-
-
-def test_token_classes_are_first_inner_punctuation_continuation_special():
-    tokenizer = tiny_tokenizer()
-    texts = tiny_texts(tokenizer, "birds see, the cat !", "", "€ dog.")
-    tokens = tokenizer.convert_ids_to_tokens(texts.ids.tolist())
-    named = [TOKEN_CLASSES[c] for c in token_classes(texts, vocabulary_of(tokenizer))]
-    # fmt: off
-    assert list(zip(tokens, named, strict=True)) == [
-        ("[CLS]", "special"), ("bird", "first"), ("##s", "continuation"), ("[UNK]", "special"),
-        (",", "punctuation"), ("the", "inner"), ("cat", "inner"), ("[UNK]", "special"),
-        ("[SEP]", "special"),
-        ("[CLS]", "special"), ("[SEP]", "special"),
-        ("[CLS]", "special"), ("[UNK]", "special"), ("dog", "inner"), (".", "punctuation"),
-        ("[SEP]", "special"),
-    ]
-    # fmt: on
-
-
-def test_pieces_that_start_a_word_are_marked_in_other_tokenizers():
-    vocabulary = Vocabulary.of(["<s>", "▁the", "▁", "ing", ".", "▁cat"], special_ids=[0])
-    assert vocabulary.continuation.tolist() == [True, False, False, True, True, False]
-    assert vocabulary.punctuation.tolist() == [False, False, False, False, True, False]
-    plain = Vocabulary.of(["[CLS]", "C", "=", "("], special_ids=[0])
-    assert not plain.continuation.any()
-
-
-def test_special_and_unknown_tokens_are_left_out_and_counted():
-    tokenizer = tiny_tokenizer()
-    model = tiny_model("bert", "mlm")
-    texts = tiny_texts(tokenizer, "the € cat", "", "dog")
-    ours = decode(model, texts, vocabulary_of(tokenizer))
-    assert ours.n_tokens == 3  # the, cat, dog
-    assert ours.n_left_out == 7  # three [CLS], three [SEP], one [UNK]
-    assert ours.total[:, TOKEN_CLASSES.index("first")].tolist() == [1, 0, 1]
-    everything = decode(model, texts, vocabulary_of(tokenizer), special=True)
-    assert (everything.n_tokens, everything.n_left_out) == (10, 0)
-    for name in TOKEN_CLASSES[1:]:
-        place = TOKEN_CLASSES.index(name)
-        np.testing.assert_array_equal(everything.right[..., place], ours.right[..., place])
-
-
-def test_unknown_scripts_only_leave_nothing_and_say_so():
-    tokenizer = tiny_tokenizer()
-    ours = decode(tiny_model("bert", "mlm"), tiny_texts(tokenizer, "Ω Ж"), vocabulary_of(tokenizer))
-    assert ours.n_tokens == 0
-    with pytest.raises(RequestError, match="no token left"):
-        ours.interval(0)
+# fmt: on
 
 
 def test_ids_beyond_the_vocabulary_are_refused():
@@ -275,35 +219,6 @@ def test_an_interval_over_clusters_is_wider_than_over_texts_that_are_alike():
     by_text = ours.interval(2)
     by_cluster = ours.interval(2, clusters=np.arange(60) % 6)
     assert by_cluster.high - by_cluster.low > 1.5 * (by_text.high - by_text.low)
-
-
-def test_the_document_has_the_shape_that_scripts_rely_on():
-    tokenizer = tiny_tokenizer()
-    vocabulary = vocabulary_of(tokenizer)
-    model = tiny_model("bert", "mlm")
-    texts = tiny_texts(tokenizer, "the cats")
-    ids = texts.ids.tolist()
-    made = decode_document(
-        "tiny",
-        decode(model, texts, vocabulary),
-        vocabulary=vocabulary,
-        text=(ids, decoded_ids(model, ids)),
-    )
-    made = json.loads(json.dumps(made, allow_nan=False))
-    assert set(made) == {
-        "schema_version", "model", "readout", "examples", "tokens", "depths", "input",
-    }  # fmt: skip
-    assert (made["schema_version"], made["examples"], made["tokens"]) == (1, 1, 3)
-    assert made["input"] == ["[CLS]", "the", "cat", "##s", "[SEP]"]
-    assert len(made["depths"]) == 4
-    for row in made["depths"]:
-        assert set(row) == {
-            "depth", "accuracy", "first_token_accuracy", "low", "high", "control",
-            "decoded", "text",
-        }  # fmt: skip
-        assert row["control"] is None
-        assert len(row["decoded"]) == 5
-        assert row["text"].replace(" ", "") == "".join(row["decoded"]).replace("##", "")
 
 
 def test_decoding_leaves_the_model_as_it_was():

@@ -17,6 +17,17 @@ if TYPE_CHECKING:
 
     from microtome.observe import Readout
     from microtome.tasks import Dataset
+    from microtome.training.readout import FittedReadout
+
+
+ReadoutName = Annotated[str, typer.Option("--readout", help="auto, mlm, tied, fit or shipped.")]
+Graft = Annotated[
+    str | None, typer.Option("--graft", help="A model whose MLM head is used instead.")
+]
+FitText = Annotated[
+    Path | None,
+    typer.Option("--fit-text", help="--readout fit: a text file; else the task's train rows."),
+]
 
 
 def decode(
@@ -29,16 +40,9 @@ def decode(
     seed: given.Seed = 0,
     text_column: given.TextColumn = None,
     pair_column: given.PairColumn = None,
-    readout: Annotated[
-        str, typer.Option("--readout", help="auto, mlm, tied, fit or shipped.")
-    ] = "auto",
-    graft: Annotated[
-        str | None, typer.Option("--graft", help="A model whose MLM head is used instead.")
-    ] = None,
-    fit_text: Annotated[
-        Path | None,
-        typer.Option("--fit-text", help="--readout fit: a text file; else the task's train rows."),
-    ] = None,
+    readout: ReadoutName = "auto",
+    graft: Graft = None,
+    fit_text: FitText = None,
     special: Annotated[
         bool, typer.Option("--special", help="Count special tokens and [UNK] too.")
     ] = False,
@@ -165,18 +169,25 @@ def _head(
 
     if readout not in ("fit", "shipped"):
         return readout_of(adapt(model), readout, graft=donor)
-    from microtome.training.readout import fit_readout, shipped_readout
+    from microtome.training.readout import shipped_readout
 
-    if readout == "shipped":
-        shipped = shipped_readout(model)
-        return fitted_head(adapt(model), shipped.transform, shipped.decoder)
+    fitted = shipped_readout(model) if readout == "shipped" else _fitted(
+        model, tokenizer, other_texts)  # fmt: skip
+    return fitted_head(adapt(model), fitted.transform, fitted.decoder)
+
+
+def _fitted(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, other_texts: list[str]
+) -> FittedReadout:
+    from microtome.training.readout import fit_readout
+
     log(f"fitting a readout on {len(other_texts):,} texts")
     fitted = fit_readout(model, tokenizer, other_texts)
     log(
         f"it gives back {_percent(fitted.facts.heldout_accuracy)} % of the masked tokens of"
         f" held-out text, the commonest token {_percent(fitted.facts.unigram)} %"
     )
-    return fitted_head(adapt(model), fitted.transform, fitted.decoder)
+    return fitted
 
 
 def _draw(console: Console, document: dict[str, Any]) -> None:

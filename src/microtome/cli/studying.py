@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from microtome.study import Study, Workers
 
 
+ExperimentName = Annotated[str | None, typer.Argument(help="See 'microtome list experiments'.")]
+ModelName = Annotated[str | None, typer.Option("--model", help="Embedded name, folder, or hub id.")]
+
+
 def run(
     context: typer.Context,
-    experiment: Annotated[
-        str | None, typer.Argument(help="See 'microtome list experiments'.")
-    ] = None,
-    model: Annotated[
-        str | None, typer.Option("--model", help="Embedded name, folder, or hub id.")
-    ] = None,
+    experiment: ExperimentName = None,
+    model: ModelName = None,
     task: given.Task = None,
     data: given.Data = None,
     dev_data: given.DevData = None,

@@ -67,7 +67,7 @@ def _arm(subject: Subject, settings: Mapping[str, Any], depth: Depth, seed: int)
         "primary": subject.dataset.task.primary,
     }  # fmt: skip
     label = f"{depth.n_layers} layers ({depth.strategy}), seed {seed}"
-    arm = Arm(about, depth.edit, seed, settings["fraction"], settings["layerdrop"], label=label)
+    arm = Arm(about, depth.edit, seed, layerdrop=settings["layerdrop"], label=label)
     return arm_trial(subject, NAME, settings, arm)
 
 
@@ -122,7 +122,6 @@ def check(subject: Subject, settings: Mapping[str, Any], rules: LayerRules) -> N
             f"{subject.task} has texts without labels, and fine-tuning needs labels",
             "add --zero-shot, or name a task",
         )
-    finetuning.checked_fraction(settings)
     if not settings["seeds"]:
         raise RequestError("no seeds given", "name some: --seeds 0,1,2")
     wanted = HEADS.get(kind, "question-answering")

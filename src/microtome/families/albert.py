@@ -148,6 +148,11 @@ class Albert(Family):
         features: Tensor = head.LayerNorm(head.activation(head.dense(states)))
         return features
 
+    def mlm_norm(self) -> nn.LayerNorm:
+        """The norm that makes the features."""
+        norm: nn.LayerNorm = self.model.predictions.LayerNorm
+        return norm
+
     def mlm_decoder(self) -> nn.Linear:
         """Tied to the word embeddings, with a bias of its own."""
         decoder: nn.Linear = self.model.predictions.decoder

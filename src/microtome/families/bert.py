@@ -76,6 +76,11 @@ class Bert(BertLike):
         features: Tensor = self.model.cls.predictions.transform(states)
         return features
 
+    def mlm_norm(self) -> nn.LayerNorm:
+        """The norm that makes the features."""
+        norm: nn.LayerNorm = self.model.cls.predictions.transform.LayerNorm
+        return norm
+
     def mlm_decoder(self) -> nn.Linear:
         """Tied to the word embeddings, with a bias of its own."""
         decoder: nn.Linear = self.model.cls.predictions.decoder

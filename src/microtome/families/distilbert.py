@@ -68,6 +68,11 @@ class DistilBert(Family):
         normed: Tensor = self.model.vocab_layer_norm(features)
         return normed
 
+    def mlm_norm(self) -> nn.LayerNorm:
+        """The norm that makes the features."""
+        norm: nn.LayerNorm = self.model.vocab_layer_norm
+        return norm
+
     def mlm_decoder(self) -> nn.Linear:
         """Tied to the word embeddings, with a bias of its own."""
         decoder: nn.Linear = self.model.vocab_projector

@@ -28,6 +28,11 @@ class Electra(BertLike):
         features: Tensor = self.model.generator_predictions(states)
         return features
 
+    def mlm_norm(self) -> nn.LayerNorm:
+        """The norm that makes the features."""
+        norm: nn.LayerNorm = self.model.generator_predictions.LayerNorm
+        return norm
+
     def mlm_decoder(self) -> nn.Linear:
         """Tied to the word embeddings, with a bias of its own."""
         decoder: nn.Linear = self.model.generator_lm_head

@@ -107,6 +107,11 @@ class ModernBert(Family):
         features: Tensor = self.model.head(states)
         return features
 
+    def mlm_norm(self) -> nn.LayerNorm:
+        """The norm that makes the features."""
+        norm: nn.LayerNorm = self.model.head.norm
+        return norm
+
     def mlm_decoder(self) -> nn.Linear:
         """Tied to the word embeddings."""
         decoder: nn.Linear = self.model.decoder

@@ -28,6 +28,11 @@ class Roberta(BertLike):
         features: Tensor = head.layer_norm(nn.functional.gelu(head.dense(states)))
         return features
 
+    def mlm_norm(self) -> nn.LayerNorm:
+        """The norm that makes the features."""
+        norm: nn.LayerNorm = self.model.lm_head.layer_norm
+        return norm
+
     def mlm_decoder(self) -> nn.Linear:
         """Tied to the word embeddings, with a bias of its own."""
         decoder: nn.Linear = self.model.lm_head.decoder

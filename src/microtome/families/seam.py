@@ -213,6 +213,10 @@ class Family(ABC):
         """The MLM head up to its decoder, from states after ``final_norm``: (..., D) → (..., E)."""
 
     @abstractmethod
+    def mlm_norm(self) -> nn.LayerNorm:
+        """The last step of ``mlm_features``: scaling it scales the features."""
+
+    @abstractmethod
     def mlm_decoder(self) -> nn.Linear:
         """The MLM head's last projection (V, E): apart, so that the vocabulary can go in chunks."""
 

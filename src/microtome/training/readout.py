@@ -86,8 +86,7 @@ def load_readout(model: PreTrainedModel, folder: Path) -> FittedReadout:
 
 def shipped_readout(model: PreTrainedModel) -> FittedReadout:
     """The head that ships for ``model``, as it was loaded; refused where there is none."""
-    origin = provenance_of(model)
-    return load_readout(model, shipped_folder("" if origin is None else origin.content_hash))
+    return load_readout(model, shipped_folder(_content_hash(model)))
 
 
 def shipped_folder(content_hash: str) -> Path:
@@ -130,10 +129,13 @@ def fit_readout(
     _train(family, transform, decoder, training, tokens, (steps, n_rows, learning_rate, seed))
     facts = _score(family, transform, decoder, heldout, tokens, _commonest(training, tokens))
     model.train(was_training)
-    origin = provenance_of(model)
-    fitted_to = "" if origin is None else origin.content_hash
-    told = ReadoutFacts(*facts, steps=steps, seed=seed, model=fitted_to)
+    told = ReadoutFacts(*facts, steps=steps, seed=seed, model=_content_hash(model))
     return FittedReadout(transform, decoder, told)
+
+
+def _content_hash(model: PreTrainedModel) -> str:
+    origin = provenance_of(model)
+    return "" if origin is None else origin.content_hash
 
 
 def new_head(family: Family) -> tuple[nn.Sequential, nn.Linear]:

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from microtome.families import adapt
+
 if TYPE_CHECKING:
-    from torch import nn
     from transformers import PreTrainedModel
 
 
@@ -23,20 +24,13 @@ def shrink_embeddings_(model: PreTrainedModel) -> float:
 
     BERT and ALBERT, whose decoder is tied: its input's norm is divided by the factor.
     """
-    embeddings = model.base_model.embeddings
-    words: nn.Parameter = embeddings.word_embeddings.weight
-    factor = float(model.config.initializer_range / words.float().pow(2).mean().sqrt())
+    family = adapt(model)
+    size = float(family.word_embeddings.float().pow(2).mean().sqrt())
+    factor = float(model.config.initializer_range) / size
+    embeddings = family.body.embeddings
     for part in ("word_embeddings", "position_embeddings", "token_type_embeddings"):
         getattr(embeddings, part).weight.mul_(factor)
-    norm = _norm_before_decoder(model)
+    norm = family.mlm_norm()
     norm.weight.div_(factor)
     norm.bias.div_(factor)
     return factor
-
-
-def _norm_before_decoder(model: PreTrainedModel) -> nn.LayerNorm:
-    if model.config.model_type == "albert":
-        norm: nn.LayerNorm = model.predictions.LayerNorm
-    else:
-        norm = model.cls.predictions.transform.LayerNorm
-    return norm
