@@ -10,10 +10,11 @@ from microtome.study import Study, Wanted, Workers, study
 
 
 def rows_of(name: str, folder: str | Path, rows: Rows | None = None, **settings: object) -> list:
-    """The rows of the plan's last trial: what comes before it only makes ready."""
+    """The rows of an experiment that is one trial."""
     experiment = find_experiment(name)
     subject = subject_of(str(folder), rows or Rows(), needs_rows=False)
-    return run_here(experiment.plan(subject, experiment.settings(settings))[-1]).rows
+    (trial,) = experiment.plan(subject, experiment.settings(settings))
+    return run_here(trial).rows
 
 
 def study_here(name: str, subject: Subject, out: Path, **settings: object) -> Study:
