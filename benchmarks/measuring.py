@@ -17,6 +17,7 @@ import torch
 
 MM = 1536  # side of the square product that stands for what the machine can do
 ENOUGH = 10.0  # seconds: a rival that has been measured for so long isn't measured again
+SETTLED = 40.0  # seconds: short works are measured for so long together, in more rounds
 
 
 @dataclass
@@ -67,16 +68,17 @@ class Clock:
     def rounds(self, works: dict[str, Callable[[], object]], n_rounds: int) -> dict[str, float]:
         """Median seconds of every piece of work, one after the other in every round.
 
-        The first is ours and runs in every round. Long rivals leave earlier: they have averaged
-        over the machine's moods by then.
+        Machines have moods of many seconds: short works get more than ``n_rounds``. The first is
+        ours and runs in every round; long rivals leave earlier, averaged over moods by then.
         Seconds of ``mm`` come with it: floating-point operations per second of torch.mm.
         """
         times: dict[str, list[float]] = {name: [] for name in works}
         speeds = [self.mm()]
         ours = next(iter(works))
-        for _ in range(n_rounds):
+        while len(times[ours]) < n_rounds or sum(map(sum, times.values())) < SETTLED:
+            settling = len(times[ours]) >= n_rounds
             for name, work in works.items():
-                if name == ours or sum(times[name]) < ENOUGH:
+                if name == ours or settling or sum(times[name]) < ENOUGH:
                     times[name].append(self.seconds(work))
                     speeds.append(self.mm())
         self.measured = {name: len(own) for name, own in times.items()}

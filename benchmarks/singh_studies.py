@@ -29,7 +29,8 @@ def grid(out: Path) -> dict[str, list[str]]:
     return {
         # The grid of k = 0..12 × three sizes, at least 60 updates each, one seed.
         "nano-reinit": ["reinitialization", "--model", "nano-bert", "--task", "micro-sentiment",
-            "--fractions", "1,640,64", "--seeds", "0", "--least-steps", "60"],
+            "--fractions", "1,640,64", "--seeds", "0", "--least-steps", "60", "--epochs", "3",
+            "--workers", "2"],
         "nano-probing": ["frozen-probing", "--model", "nano-bert", "--task", "micro-sentiment",
             "--fractions", "1,640,64", "--beside", str(out / "nano-reinit")],
         "nano-drift": ["weight-drift", "--model", "nano-bert", "--task", "micro-sentiment",

@@ -46,6 +46,7 @@ class Arm:
     fraction: float | None = None
     layerdrop: float = 0.0
     match_steps: bool = False
+    steps: int | None = None  # updates, instead of those of the recipe's epochs
     keep: bool = False
     new_head: bool = False
     label: str = ""
@@ -61,7 +62,7 @@ def head_first(subject: Subject, settings: Mapping[str, Any]) -> tuple[Trial, ..
 
 def arm_trial(subject: Subject, experiment: str, settings: Mapping[str, Any], arm: Arm) -> Trial:
     """The trial that trains and scores one arm; ``settings`` hold the recipe's options."""
-    recipe = {option.name: settings[option.name] for option in RECIPE}
+    recipe = {option.name: settings[option.name] for option in RECIPE} | {"steps": arm.steps}
     fraction = checked_fraction(settings) if arm.fraction is None else arm.fraction
     said = {
         "about": dict(arm.about),

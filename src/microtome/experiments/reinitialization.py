@@ -38,7 +38,7 @@ from microtome.experiments.seed_curves import (
 from microtome.experiments.subject import Subject
 from microtome.experiments.training_sizes import (
     check_recipe,
-    epochs_for,
+    more_steps,
     n_rows_of,
     size_name,
     size_with_rows,
@@ -60,12 +60,11 @@ def plan(subject: Subject, settings: Mapping[str, Any]) -> list[Trial]:
     n_rows = n_rows_of(subject, settings["fractions"])
     trials: list[Trial] = []
     for fraction, n_train in n_rows.items():
-        own = dict(settings)
-        if least:
-            own["epochs"] = epochs_for(recipe, n_train, least)
+        steps = more_steps(recipe, n_train, least)
         for seed in settings["seeds"]:
             arms = [
-                arm_of(subject, own, layers, place, seed, fraction, n_train) for place in places
+                arm_of(subject, settings, layers, place, seed, fraction, n_train, steps)
+                for place in places
             ]
             trials += arms
             if settings["side"] != "each" and len(places) >= FEWEST_COUNTS:
@@ -97,6 +96,7 @@ def arm_of(
     seed: int,
     fraction: float,
     n_train: int,
+    steps: int | None,
 ) -> Trial:
     """The fine-tuning with ``place`` layers of one side (or that one layer) drawn afresh."""
     side = settings["side"]
@@ -117,6 +117,7 @@ def arm_of(
         seed=seed,
         fraction=fraction,
         match_steps=settings["match_steps"],
+        steps=steps,
         new_head=True,  # a subject that has a head already would favour the arms that fit it
         label=f"re-initialise {what if count else 'nothing'}, seed {seed}, {size_name(fraction)}",
     )
@@ -263,7 +264,7 @@ EXPERIMENT = Experiment(
         FRACTIONS,
         SEEDS,
         MATCH_STEPS,
-        Option("least_steps", 0, "updates at least, by more epochs where rows are few", "whole"),
+        Option("least_steps", 0, "updates at least, in more epochs where rows are few", "whole"),
         *RECIPE,
     ),
 )  # fmt: skip

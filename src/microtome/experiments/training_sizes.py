@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from microtome.errors import DataError, RequestError
+from microtome.experiments.finetuning import steps_of
 from microtome.experiments.subject import Subject
 
 if TYPE_CHECKING:
@@ -42,10 +42,9 @@ def check_recipe(subject: Subject, settings: Mapping[str, Any]) -> Recipe:
     return own.but(**{name: settings[name] for name in names})
 
 
-def epochs_for(recipe: Recipe, n_train: int, least_steps: int) -> int:
-    """As many epochs as give ``least_steps`` updates on so many rows; the recipe's at least."""
-    per_epoch = math.ceil(n_train / recipe.batch_size)
-    return max(recipe.epochs, math.ceil(least_steps / per_epoch))
+def more_steps(recipe: Recipe, n_train: int, least_steps: int) -> int | None:
+    """``least_steps`` where so many rows give fewer updates in the recipe's epochs, else None."""
+    return least_steps if steps_of(recipe, n_train) < least_steps else None
 
 
 def size_name(fraction: float) -> str:

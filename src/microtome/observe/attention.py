@@ -6,6 +6,7 @@ layer. Keeping the maps of one SST-2 dev set would take 19 GB; a stream takes wh
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -97,15 +98,6 @@ def stream(
     return own.n_truncated
 
 
-def group_maps(family: Family, index: int, query: Tensor, key: Tensor, group: Group) -> Tensor:
-    """Attention weights of a group's texts (n, H, L, L), from scaled q and k (T, H, Dh)."""
-    scores = forward.by_text(query, group) @ forward.by_text(key, group).mT
-    mask = forward.window_mask(family, index, group.length, query.device)
-    if mask is not None:
-        scores = scores.masked_fill_(~mask, -torch.inf)
-    return scores.softmax(-1)
-
-
 def _blocks(families: Sequence[Family], chunk: Chunk, texts: Texts) -> Iterator[MapBlock]:
     """All layers' blocks of one chunk. What lies behind the last layer's maps isn't computed."""
     runs = [_MapRun(family, chunk) for family in families]
@@ -131,10 +123,15 @@ def _parts(chunk: Chunk, n_heads: int) -> Iterator[Group]:
 
 
 class _MapRun:
-    """One model on its way through a chunk: layer by layer, group by group."""
+    """One model on its way through a chunk: layer by layer, group by group.
+
+    All maps lie in one buffer, one after the other: fresh memory for each would cost more than the
+    softmax.
+    """
 
     def __init__(self, family: Family, chunk: Chunk) -> None:
         self.family, self.chunk = family, chunk
+        self.buffer = torch.empty(0)
         self.states = self.context = forward.embedded(family, chunk)
         self.index = -1
 
@@ -147,15 +144,28 @@ class _MapRun:
             self.states = self.family.feed_forward(self.index, attended)
         self.index = index
         query, self.key, self.value = self.family.project(index, self.states, self.chunk.positions)
-        self.query = query * self.family.scaling
+        self.query = query.mul_(self.family.scaling)
         self.context = torch.empty_like(self.value)
 
     def maps_of(self, group: Group) -> Tensor:
-        """The group's maps; its part of the context is filled in on the way."""
-        maps = group_maps(self.family, self.index, self.query, self.key, group)
+        """The group's maps, until the next ones; its part of the context is filled in as well."""
+        query, key = (forward.by_text(part, group) for part in (self.query, self.key))
+        maps = torch.matmul(query, key.mT, out=self._room(group))
+        mask = forward.window_mask(self.family, self.index, group.length, query.device)
+        if mask is not None:
+            maps.masked_fill_(~mask, -torch.inf)
+        torch.softmax(maps, -1, out=maps)
         if self.index < self.family.shape.n_layers - 1:
             forward.by_text(self.context, group).copy_(maps @ forward.by_text(self.value, group))
         return maps
+
+    def _room(self, group: Group) -> Tensor:
+        """(n, H, L, L) of the buffer, which grows to the largest group."""
+        shape = group.n_texts, self.query.shape[-2], group.length, group.length
+        size = math.prod(shape)
+        if len(self.buffer) < size:
+            self.buffer = self.query.new_empty(size)
+        return self.buffer[:size].view(shape)
 
 
 def _check_alike(one: Family, two: Family) -> None:

@@ -20,6 +20,7 @@ from microtome.observe.attention import MapBlock
 Measure = Callable[[MapBlock], Tensor]
 HeadTable = NDArray[np.float64]  # (layers, heads)
 SMALLEST = 1e-38  # below it float32 has no normal numbers; 0 · log 0 must be 0
+LOGARITHMS_AT_ONCE = 2**18  # 1 MB
 
 
 class HeadMeans:
@@ -176,7 +177,7 @@ def cosine(block: MapBlock) -> Tensor:
     """The cosine of the two models' flattened maps."""
     ours, theirs = (maps.flatten(-2) for maps in _both(block))
     norms = torch.linalg.vector_norm(ours, dim=-1) * torch.linalg.vector_norm(theirs, dim=-1)
-    angle: Tensor = torch.linalg.vecdot(ours, theirs) / norms
+    angle: Tensor = _products(ours, theirs) / norms
     return angle
 
 
@@ -217,7 +218,16 @@ def _diagonal(block: MapBlock, offset: int) -> Tensor:
 
 
 def _entropy(maps: Tensor) -> Tensor:
-    logs = maps.clamp_min(SMALLEST).log_()
-    total: Tensor = torch.linalg.vecdot(maps.flatten(-2), logs.flatten(-2))
-    mean: Tensor = -total / maps.shape[-1]
-    return mean
+    """(n, H), a few heads at a time: their logarithms stay in cache."""
+    n_texts, _, length, _ = maps.shape
+    at_once = max(1, LOGARITHMS_AT_ONCE // (n_texts * length**2))
+    totals = [
+        _products(heads.flatten(-2), heads.clamp_min(SMALLEST).log_().flatten(-2))
+        for heads in torch.split(maps, at_once, dim=1)
+    ]
+    return torch.cat(totals, dim=1) / -length
+
+
+def _products(ours: Tensor, theirs: Tensor) -> Tensor:
+    """Inner products of (n, H, …) rows; unlike ``vecdot`` without a copy of them."""
+    return torch.einsum("nhw,nhw->nh", ours, theirs)
