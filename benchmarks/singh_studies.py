@@ -24,6 +24,7 @@ def grid(out: Path) -> dict[str, list[str]]:
     cola = ["--model", "minilm", "--task", "cola", "--data", str(DATA / "glue/CoLA")]
     own = ["--data", str(out / "qnli-like/train.jsonl"), "--labels", "no,yes"]
     own += ["--dev-data", str(out / "qnli-like/dev.jsonl"), "--pair-column", "pair"]
+    own += ["--limit", "600"]
     qnli = ["--model", "minilm", *own]
     small = ["--fractions", MATCHED, *SEEDS]
     return {
@@ -46,7 +47,7 @@ def grid(out: Path) -> dict[str, list[str]]:
         "cola-probing": ["frozen-probing", *cola, "--fractions", "2000",
             "--beside", str(out / "cola-reinit")],
         "cola-drift": ["weight-drift", *cola, "--fractions", "2000", "--seeds", "0,1"],
-        "qnli-like-reinit": ["reinitialization", *qnli, *small],
+        "qnli-like-reinit": ["reinitialization", *qnli, *small, "--counts", "0,2,4,6"],
         "qnli-like-probing": ["frozen-probing", *qnli, "--fractions", MATCHED,
             "--beside", str(out / "qnli-like-reinit")],
     }  # fmt: skip

@@ -187,9 +187,13 @@ def answer(rows, key):
 
 def test_claims_are_judged_from_rows():
     flat = made(curves(lambda k: 0.0 if k < 9 else 0.1 * (k - 8)))
-    assert answer(flat, "last layers").startswith("holds: the top 2 cost +0.0 points")
+    assert answer(flat, "last layers").startswith(
+        "holds: the top 2 change the score by +0.0 points"
+    )
     steep = made(curves(lambda k: 0.03 * k))
-    assert answer(steep, "last layers").startswith("doesn't hold: the top 2 cost −6.0 points")
+    assert answer(steep, "last layers").startswith(
+        "doesn't hold: the top 2 change the score by −6.0 points"
+    )
     once = made(curves(lambda k: 0.03 * k, noise=(0.0,)))
     assert answer(once, "last layers").startswith("can't tell")
     assert "can't separate the edit from the seed" in answer(once, "last layers")
@@ -217,7 +221,7 @@ def test_the_words_follow_the_rows():
     experiment = find_experiment(NAME)
     words = experiment.finding(made(curves(lambda k: 0.03 * k)))
     assert "90.0 % with no layers re-initialised and 54.0 % with 12 of 12: −36.0 points" in words
-    assert "The 2 top layers cost −6.0 points" in words
+    assert "The 2 top layers alone change it by −6.0 points" in words
     assert experiment.summary(made(curves(lambda k: 0.03 * k)))["1"]["last"] == pytest.approx(0.54)
 
 

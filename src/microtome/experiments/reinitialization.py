@@ -199,9 +199,8 @@ def _of_size(rows: Rows, fraction: float) -> str:
     )
     few = near_end(found, own[0]["layers"])
     if few is not None and first == 0 and few != last:
-        words += (
-            f" The {few} {own[0]['side']} layers cost {said(difference(found[few], found[0]))}."
-        )
+        change = said(difference(found[few], found[0]))
+        words += f" The {few} {own[0]['side']} layers alone change it by {change}."
     return words + bend(shapes(rows, fraction))
 
 
@@ -217,7 +216,7 @@ def _of_single_layers(own: list[Row], fraction: float) -> str:
     worst = min(found, key=lambda layer: mean_of(found[layer]))
     return (
         f"With {size_with_rows(fraction, own[0]['n_train'])} the {own[0]['primary']} is"
-        f" {percent(mean_of(base))}; of single layers, re-initialising layer {worst} costs most:"
+        f" {percent(mean_of(base))}; of single layers, re-initialising layer {worst} leaves least:"
         f" {said(difference(found[worst], base))}."
     )
 

@@ -65,7 +65,7 @@ def reinitialization(rows: Rows) -> dict[str, str]:
     if few is not None and 0 in curve:
         found = difference(curve[few], curve[0])
         answers["last layers"] = (
-            f"{verdict(above(found, -HARDLY))}: the top {few} cost {said(found)}"
+            f"{verdict(above(found, -HARDLY))}: the top {few} change the score by {said(found)}"
         )
     answers |= _middle(rows, curves[smallest], smallest, n_layers)
     answers |= _little_data(rows, curves, n_layers)
