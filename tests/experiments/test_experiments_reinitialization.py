@@ -223,6 +223,9 @@ def test_the_words_follow_the_rows():
     assert "90.0 % with no layers re-initialised and 54.0 % with 12 of 12: −36.0 points" in words
     assert "The 2 top layers alone change it by −6.0 points" in words
     assert experiment.summary(made(curves(lambda k: 0.03 * k)))["1"]["last"] == pytest.approx(0.54)
+    alone = experiment.finding(made(curves(lambda k: 0.03 * k, noise=(0.0,))))
+    assert alone.count("can't separate the edit from the seed") == 1  # of two differences
+    assert "change it by −6.0 points." in alone
 
 
 def test_sizes_are_said_as_people_say_them():

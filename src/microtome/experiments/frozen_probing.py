@@ -211,8 +211,7 @@ def _curve(rows: Rows, size: float) -> Curve:
 
 def _table(rows: Rows) -> View:
     columns = (
-        "recipe", "fraction", "seed", "removed", "value", "low", "high", "delta", "delta_low",
-        "delta_high",
+        "recipe", "fraction", "seed", "removed", "value", "delta", "delta_low", "delta_high",
     )  # fmt: skip
     own = [
         dict(row)

@@ -34,6 +34,7 @@ from microtome.experiments.seed_curves import (
     difference,
     mean_of,
     said,
+    said_once,
 )
 from microtome.experiments.subject import Subject
 from microtome.experiments.training_sizes import (
@@ -178,7 +179,9 @@ def _single_layers(rows: Rows, metric: str) -> Curve:
 
 def finding(rows: Rows) -> str:
     """What pre-training is worth, layer by layer, in words computed from rows."""
-    return " ".join(_of_size(rows, fraction) for fraction in sizes(rows))
+    words = " ".join(_of_size(rows, fraction) for fraction in sizes(rows))
+    runs = next(iter(by_place(scores(rows, sizes(rows)[0]), "reinitialized").values()))
+    return said_once(words, runs)
 
 
 def _of_size(rows: Rows, fraction: float) -> str:

@@ -79,3 +79,10 @@ def said(found: SeedDifference) -> str:
         f"{points(found.value)} points ({points(found.interval.low)} to"
         f" {points(found.interval.high)})"
     )
+
+
+def said_once(words: str, runs: Sequence[Row]) -> str:
+    """``words`` with the remark that all differences of single runs share behind the first only."""
+    remark = f" ({difference(runs, runs).remark})"
+    first, *others = words.split(remark)
+    return first + remark + "".join(others) if others else words

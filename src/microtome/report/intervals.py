@@ -6,7 +6,7 @@ from microtome.report.drawing import Circle, Drawing, Label, Mark, Shape
 from microtome.report.text import is_number, number
 from microtome.views import Table
 
-ESTIMATES = ("change", "delta")
+ESTIMATES = ("change", "delta", "gain")
 WIDTH, HEIGHT, EDGE = 112.0, 20.0, 6.0
 
 Interval = tuple[float, float, float]
@@ -14,12 +14,20 @@ Interval = tuple[float, float, float]
 
 def intervals_of(table: Table) -> list[Interval | None]:
     """Estimate, low and high of every row; nothing where the table has no such columns."""
-    names = {name: i for i, name in enumerate(table.columns)}
-    estimate = next((name for name in ESTIMATES if name in names), None)
-    if estimate is None or "low" not in names or "high" not in names:
-        return []
-    places = names[estimate], names["low"], names["high"]
-    return [_interval([row[i] for i in places]) for row in table.rows]
+    places = [table.columns.index(name) for name in change_columns(table)]
+    return [_interval([row[i] for i in places]) for row in table.rows] if places else []
+
+
+def change_columns(table: Table) -> tuple[str, ...]:
+    """The columns of a change and of its interval's ends; none where the table has no such three.
+
+    Where a table has intervals of other figures too, those of the change carry its name.
+    """
+    for name in ESTIMATES:
+        for ends in ((f"{name}_low", f"{name}_high"), ("low", "high")):
+            if {name, *ends} <= set(table.columns):
+                return (name, *ends)
+    return ()
 
 
 def _interval(cells: list[object]) -> Interval | None:

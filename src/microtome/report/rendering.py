@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from microtome.report.curves import draw_curve
 from microtome.report.drawing import Drawing
 from microtome.report.heatmaps import draw_heat_map
-from microtome.report.intervals import ESTIMATES, draw_intervals
+from microtome.report.intervals import ESTIMATES, change_columns, draw_intervals
 from microtome.report.page import Page, Section
 from microtome.report.palette import DARK, LIGHT, pen_rules, variables
 from microtome.report.svg import FONTS, inline_svg
@@ -97,8 +97,7 @@ def table_rows(table: Table) -> list[list[TableCell]]:
 
 def signed_columns(table: Table) -> set[str]:
     """Columns that show a plus: changes, with the ends of their intervals."""
-    changes = {name for name in ESTIMATES if name in table.columns}
-    return changes | {"low", "high"} if changes else set()
+    return {name for name in ESTIMATES if name in table.columns} | set(change_columns(table))
 
 
 def numeric_columns(table: Table) -> list[bool]:
@@ -161,6 +160,7 @@ def environment() -> Environment:
     made.globals.update(
         drawn=drawn, table_rows=table_rows, numeric_columns=numeric_columns,
         sentence_rows=sentence_rows, listed=listed, interval_drawings=interval_drawings,
+        change_columns=change_columns,
     )  # fmt: skip
     return made
 
