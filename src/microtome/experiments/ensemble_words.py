@@ -7,21 +7,22 @@ from typing import Any
 
 from microtome.experiments.experiment import Rows, percent, points
 from microtome.experiments.strategies import BASELINE
-from microtome.views import Table, View, table_of
+from microtome.views import View, table_of
 
 Row = Mapping[str, Any]
 COLUMNS = (
-    "rule", "selection", "members", "candidates", "metric", "value", "low", "high", "gain",
-    "gain_low", "gain_high",
+    "rule", "selection", "candidates", "metric", "value", "gain", "gain_low", "gain_high",
 )  # fmt: skip
-PERCENT = ("value", "low", "high", "gain", "gain_low", "gain_high")
+PERCENT = ("value", "gain", "gain_low", "gain_high")
 
 
 def views(rows: Rows) -> tuple[View, ...]:
-    """Every ensemble, and how it was picked."""
+    """Every ensemble, and how it was picked; then who is in it."""
     title = "Ensembles (gain: over all seeds of the baseline together)"
-    found: Table = table_of(title, [dict(row) for row in rows], COLUMNS, percent=PERCENT)
-    return (found,)
+    scores = table_of(title, [dict(row) for row in rows], COLUMNS, percent=PERCENT)
+    who = ("rule", "selection", "members")
+    members = table_of("Their members, as layers:seed", [dict(r) for r in primary(rows)], who)
+    return scores, members
 
 
 def primary(rows: Rows) -> list[Row]:
