@@ -10,6 +10,8 @@ from transformers import AutoModelForQuestionAnswering, AutoModelForSequenceClas
 
 from microtome import load, parse
 from microtome.errors import DataError, ModelError, RequestError
+from microtome.evaluation import encode_for
+from microtome.observe.predicting import predict
 from microtome.tasks import open_data
 from microtome.training.finetuned import RECORD
 from microtome.training.finetuning import finetune
@@ -104,6 +106,28 @@ def test_seeds_by_name_and_nested_fractions(model, tmp_path):
     assert not same_weights(one.model, other.model)
     part = finetune(model, train, dev, recipe=RECIPE, fraction=0.5)
     assert part.history[-1].steps == 3 * 3  # 20 rows in batches of 8
+
+
+@pytest.mark.parametrize(
+    ("keep", "watch", "passes"), [("last", True, 3), ("last", False, 1), ("best", False, 3)]
+)
+def test_dev_is_read_once_an_epoch_or_once(model, tmp_path, monkeypatch, keep, watch, passes):
+    train, dev = rows(tmp_path, n=30), rows(tmp_path, n=12, seed=1)
+    plain = finetune(model, train, dev, recipe=RECIPE.but(keep=keep))
+    read = []
+
+    def counted(own, texts):
+        read.append(own)
+        return predict(own, texts)
+
+    monkeypatch.setattr("microtome.training.finetuning.predict", counted)
+    done = finetune(model, train, dev, recipe=RECIPE.but(keep=keep), watch=watch)
+    # Where an epoch before the last was best, its weights are put back and read again.
+    assert len(read) == passes + (done.kept_epoch != 2)
+    assert same_weights(done.model, plain.model)
+    assert done.scores == plain.scores
+    assert (done.logits == predict(done.model, encode_for(done.model, tiny_tokenizer(), dev))).all()
+    assert [bool(epoch.scores) for epoch in done.history] == [passes == 3] * 3
 
 
 # --- what doesn't fit ----------------------------------------------------------------------------

@@ -109,6 +109,7 @@ def measure(request: Mapping[str, Any], context: Context) -> Result:
         seed=request["seed"],
         fraction=request["fraction"],
         new_head=request["new_head"],
+        watch=False,  # a trial keeps the last scores alone
         out=context.scratch / CHECKPOINT if request["keep"] else None,
         device=context.device,
         progress=lambda step: context.report(

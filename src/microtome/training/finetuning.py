@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
 import torch
+from numpy.typing import NDArray
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from microtome import surgery
@@ -21,7 +23,7 @@ from microtome.models.folders import check_empty
 from microtome.models.provenance import HISTORY
 from microtome.observe.predicting import predict
 from microtome.surgery import Certificate
-from microtome.tasks import Dataset, Encoded
+from microtome.tasks import Dataset, Encoded, Evaluation
 from microtome.training.checkpoints import Workplace, read_json, refuse_difference
 from microtome.training.examples import check_trainable, examples_of
 from microtome.training.finetuned import (
@@ -37,6 +39,8 @@ from microtome.training.recipe import Recipe, recipe_for
 from microtome.training.seeds import Seeds
 from microtome.training.state import Epoch
 
+Judged = tuple[Evaluation, NDArray[Any]]
+
 
 def finetune(
     model: str | PathLike[str] | Source,
@@ -50,6 +54,7 @@ def finetune(
     fraction: float = 1.0,
     out: str | PathLike[str] | None = None,
     new_head: bool = False,
+    watch: bool = True,
     device: str | torch.device = "cpu",
     progress: Progress | None = None,
 ) -> Finetuned:
@@ -58,6 +63,8 @@ def finetune(
     ``recipe`` is the papers' for the task unless given (:func:`recipe_for`). ``fraction`` picks
     training rows by ``seed``: nested for one seed, whatever ``seeds`` a trial brings. A fine-tuning
     of the same request that was killed goes on; one that is complete is loaded, not trained again.
+    Dev is scored after every epoch; without ``watch`` at the end alone, unless the best epoch is
+    to be kept.
     """
     started = time.perf_counter()
     check_trainable(train_rows, dev_rows)
@@ -76,6 +83,7 @@ def finetune(
             source, train_rows.task, seed=seeds.init, new_head=new_head, device=device
         ),
         out=None if out is None else Path(out).expanduser(),
+        watch=watch or (recipe is not None and recipe.keep == "best"),
         started=started,
     )
     if job.out is not None and (job.out / RECORD).is_file():
@@ -97,6 +105,7 @@ class _Job:
     tokenizer: PreTrainedTokenizerBase
     base: PreTrainedModel
     out: Path | None
+    watch: bool
     started: float
 
     @property
@@ -125,19 +134,25 @@ class _Job:
             stride=self.recipe.stride,
         )
 
+    def judged(self, model: PreTrainedModel, dev: Encoded | None = None) -> Judged:
+        """What ``model`` puts out for the dev rows, and how good that is."""
+        dev = dev or self.encoded(self.dev_rows, model)
+        logits = predict(model, dev)
+        return scored(model, self.dev_rows, dev, logits), logits
+
     def result(
         self,
         model: PreTrainedModel,
         history: Sequence[Epoch],
         certificate: Certificate | None,
         *,
+        judged: Judged,
         kept_epoch: int,
         micro_batch_size: int,
         threads: int,
     ) -> Finetuned:
-        """``model`` scored on dev, with its story."""
-        dev = self.encoded(self.dev_rows, model)
-        logits = predict(model, dev)
+        """``model`` with its scores and its story."""
+        evaluation, logits = judged
         return Finetuned(
             name=self.source.name,
             task=self.rows.task.name,
@@ -145,7 +160,7 @@ class _Job:
             seed=self.seed,
             out=self.out,
             recipe=self.recipe,
-            evaluation=scored(model, self.dev_rows, dev, logits),
+            evaluation=evaluation,
             logits=logits,
             history=tuple(history),
             kept_epoch=kept_epoch,
@@ -170,8 +185,11 @@ def _trained(job: _Job, progress: Progress | None) -> Finetuned:
     if workplace and processes.is_first:
         workplace.prepare()
 
+    last: list[Judged] = []  # of the epoch before, if there was one
+
     def score(model: PreTrainedModel) -> tuple[dict[str, float], float]:
-        found = scored(model, job.dev_rows, dev, predict(model, dev))
+        last[:] = [job.judged(model, dev)]
+        found = last[0][0]
         values = {name: interval.value for name, interval in found.scores.items()}
         return values, values[found.primary]
 
@@ -180,15 +198,17 @@ def _trained(job: _Job, progress: Progress | None) -> Finetuned:
         examples_of(job.rows, rows, adapt(edited)),
         job.recipe,
         seeds=job.seeds,
-        score=score,
+        score=score if job.watch else None,
         workplace=workplace,
         progress=progress,
         processes=processes,
     )
+    kept_the_last = training.kept_epoch == training.history[-1].epoch
     result = job.result(
         edited,
         training.history,
         certificate,
+        judged=last[0] if last and kept_the_last else job.judged(edited, dev),
         kept_epoch=training.kept_epoch,
         micro_batch_size=training.micro_batch_size,
         threads=torch.get_num_threads(),
@@ -206,10 +226,12 @@ def _reopened(job: _Job, folder: Path, device: str | torch.device) -> Finetuned:
     if record is None or not isinstance(record.get("request"), dict):
         raise StorageError(f"{folder / RECORD} can't be used", "give another output folder")
     refuse_difference(folder, record["request"], job.request)
+    model = load(str(folder), device=device)
     return job.result(
-        load(str(folder), device=device),
+        model,
         [Epoch(**epoch) for epoch in record["history"]],
         stored_certificate(read_json(folder / HISTORY)),
+        judged=job.judged(model),
         kept_epoch=record["kept_epoch"],
         micro_batch_size=record["micro_batch_size"],
         threads=record["threads"],
