@@ -43,7 +43,8 @@ def grid(out: Path) -> dict[str, tuple[Path | None, list[str]]]:
         "albert-decoding": (albert, ["decoding", "--model", str(albert), "--data",
             str(out / "reactions.txt"), "--layers", "all"]),
         # Real English: six layers; the tied readout shows the residual path, the fitted one more.
-        "sst2-decoding": (sst2_data, ["decoding", *sst2, "--layers", "all", "--finetuned"]),
+        "sst2-decoding": (sst2_data, ["decoding", *sst2, "--layers", "all", "--finetuned",
+            "--fraction", "640", "--learning-rate", "1e-4"]),
         "sst2-fitted": (sst2_data, ["decoding", *sst2, "--readout", "fit", "--layers", "all"]),
         "sst2-duplication": (sst2_data, ["duplication", *sst2, "--layers", "6-8", *SMALL,
             "--fraction", "640", "--baseline-seeds", "3-8", "--scan"]),
