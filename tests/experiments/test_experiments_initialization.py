@@ -123,6 +123,10 @@ def test_the_claims_are_judged_by_seeds():
     made = [*scores("pretrained", middle), *scores("random", low), *scores("finetuned", high)]
     assert measured(made)["gain"].startswith("holds: +4")
     assert measured(made)["random"].startswith("holds: −3")
+    idle = measured([*made, *scores("majority", [0.95])])["gain"]
+    assert idle.startswith("can't tell: +4")
+    assert idle.endswith("the answer that reads nothing is as good (95.0 %)")
+    assert measured([*made, *scores("majority", [0.5])])["gain"].startswith("holds: +4")
     turned = [*scores("pretrained", low), *scores("random", middle), *scores("finetuned", high)]
     assert measured(turned)["random"].startswith("doesn't hold")
     single = [*scores("pretrained", middle), *scores("random", [0.1]), *scores("finetuned", [0.8])]

@@ -42,6 +42,7 @@ NAME = "initialization"
 STARTS = ("pretrained", "random", "finetuned")
 BESIDE = ("probe", "majority")
 BELOW_IN_THE_PAPER = ("stsb", "qnli")
+CANT_TELL = "can't tell"
 
 
 def plan(subject: Subject, settings: Mapping[str, Any]) -> list[Trial]:
@@ -257,19 +258,30 @@ def measured(rows: Rows) -> dict[str, str]:
     below = _compared(rows, "random", "pretrained")
     task = rows[0].get("task", "")
     named = "" if task in BELOW_IN_THE_PAPER else f"; the paper doesn't name {task or 'this task'}"
+    idle = _reads_nothing(rows)
     return {
-        "gain": f"{verdict(gain)}: {_difference(rows, 'finetuned', 'pretrained')} on this task"
-        " against untrained heads",
+        "gain": f"{verdict(gain) if not idle else CANT_TELL}:"
+        f" {_difference(rows, 'finetuned', 'pretrained')} on this task against untrained heads"
+        f"{idle}",
         "random": f"{verdict(below, below=True)}: {_difference(rows, 'random', 'pretrained')}"
         f" on this task{named}",
     }
+
+
+def _reads_nothing(rows: Rows) -> str:
+    """Words for a fine-tuning that taught no more than which answer is the commonest."""
+    metric = metrics_of(rows)[0]
+    tuned, common = (values_of(rows, start, metric) for start in ("finetuned", "majority"))
+    if not common or fmean(tuned) > common[0]:
+        return ""
+    return f", but the answer that reads nothing is as good ({percent(common[0])})"
 
 
 def verdict(difference: Any, *, below: bool = False) -> str:  # noqa: ANN401  # SeedDifference
     """Whether the first start lies above (or below) the second."""
     ends = difference.interval
     if ends is None or ends.low <= 0 <= ends.high:
-        return "can't tell"
+        return CANT_TELL
     return "holds" if (ends.high < 0 if below else ends.low > 0) else "doesn't hold"
 
 
