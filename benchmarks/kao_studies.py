@@ -15,6 +15,7 @@ from commands import DATA, SHARED, chosen, run_study
 
 N_TRAIN_ARTICLES = 25  # of the 35 in SQuAD's dev file: its training file isn't here
 SMALL = ["--seeds", "0,1,2", "--learning-rate", "1e-4"]
+SPANS = ["--seeds", "0,1,2", "--learning-rate", "2e-4", "--epochs", "2"]
 REACTIONS = [
     "CC(=O)O.OCC>>CC(=O)OCC.O",
     "Nc1ccccc1.CC(=O)Cl>>CC(=O)Nc1ccccc1",
@@ -49,8 +50,8 @@ def grid(out: Path) -> dict[str, tuple[Path | None, list[str]]]:
         "sst2-duplication": (sst2_data, ["duplication", *sst2, "--layers", "6-8", *SMALL,
             "--fraction", "640", "--baseline-seeds", "3-8", "--scan"]),
         "sst2-ensembles": (sst2_data, ["ensembling", "--from", str(out / "sst2-duplication")]),
-        "squad2-duplication": (squad_data, ["duplication", *squad, "--layers", "6-7", *SMALL,
-            "--epochs", "2", "--fraction", "600", "--limit", "400"]),
+        "squad2-duplication": (squad_data, ["duplication", *squad, "--layers", "6-7", *SPANS,
+            "--fraction", "600", "--limit", "300"]),
         "squad2-ensembles": (squad_data, ["ensembling", "--from", str(out / "squad2-duplication")]),
     }  # fmt: skip
 

@@ -143,6 +143,7 @@ def mrpc(out: Path, seed: int) -> dict:
                     recipe=SMALL.but(epochs=2),
                     seed=seed,
                     fraction=N_PAIRS,
+                    watch=False,
                     out=place,
                 )
             ),
@@ -162,7 +163,7 @@ def squad2(out: Path, seed: int, n_train: int = 1000, n_dev: int = 500) -> dict:
 
     def measure(place: Path) -> dict:
         rows = replace(train, split="train")
-        done = finetune("minilm", rows, dev, recipe=recipe, seed=seed, out=place)
+        done = finetune("minilm", rows, dev, recipe=recipe, seed=seed, watch=False, out=place)
         given = done.evaluation.predictions[dev.targets.astype(bool)]
         of = {
             "all": done.scores,
