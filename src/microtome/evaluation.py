@@ -76,7 +76,10 @@ def encode_for(
     max_length: int | None = None,
     stride: int | None = None,
 ) -> Encoded:
-    """The rows as tokens, never longer than the model's position table."""
+    """The rows as tokens, never longer than the model's position table.
+
+    The task's own ``stride`` gives way to a short table; another one is an order.
+    """
     if tokenizer is None:
         raise ModelError(
             "the model's folder has no tokenizer, and texts have to be encoded",
@@ -88,10 +91,20 @@ def encode_for(
     # The model decides, not the tokenizer: a generic one would leave a pair without segments.
     segments = family.uses_segments
     if dataset.task.kind == "span":
+        ordered = None if stride == dataset.task.recipe.stride else stride
         return encode_windows(
-            dataset, tokenizer, max_length=length, stride=stride, segments=segments
+            dataset, tokenizer, max_length=length, stride=ordered, segments=segments
         )
     return encode(dataset, tokenizer, max_length=length, segments=segments)
+
+
+def text_clusters(dataset: Dataset, encoded: Encoded) -> NDArray[np.int64] | None:
+    """Which encoded texts aren't independent: those of one cluster, and a question's windows."""
+    if not isinstance(encoded, Windows):
+        return dataset.clusters
+    if dataset.clusters is None:
+        return encoded.of_row.astype(np.int64)
+    return dataset.clusters[encoded.of_row]
 
 
 def scored(

@@ -92,6 +92,24 @@ def test_questions_are_normalised_over_all_windows_together_as_by_hand():
     assert choice.margin == pytest.approx(np.log(no_answer / score))
 
 
+def test_every_question_is_normalised_by_itself():
+    one, rng = two_windows(), np.random.default_rng(2)
+    both = Windows(
+        ids=np.arange(20, dtype=np.int32), offsets=np.array([0, 7, 13, 20]),
+        special=np.zeros(20, bool), segments=None, n_truncated=0, n_rows=2,
+        of_row=np.array([0, 0, 1], dtype=np.int32),
+        char_starts=np.append(one.char_starts, one.char_starts[:7]),
+        char_ends=np.append(one.char_ends, one.char_ends[:7]),
+        starts=np.zeros(3, np.int32), ends=np.zeros(3, np.int32),
+    )  # fmt: skip
+    members = [rng.normal(size=(20, 2)) * 3 for _ in range(2)]
+    together = np.exp(ensemble_spans(both, members))
+    for tokens in (slice(0, 13), slice(13, 20)):
+        for side in (0, 1):
+            by_hand = sum(softmax(member[tokens, side]) for member in members) / 2
+            np.testing.assert_allclose(together[tokens, side], by_hand, rtol=1e-10)
+
+
 def test_a_probability_too_small_for_a_float_is_still_compared():
     far = np.array([[0.0, -2000.0, -1000.0]])
     together = ensemble_logits(find_task("mnli"), [far, far])

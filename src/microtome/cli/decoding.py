@@ -131,7 +131,7 @@ def _decoded(
     other_texts: list[str],
 ) -> dict[str, Any]:
     from microtome.errors import ModelError
-    from microtome.evaluation import encode_for
+    from microtome.evaluation import encode_for, text_clusters
     from microtome.experiments.decoding import decoded
     from microtome.models import load, load_tokenizer
     from microtome.observe import Texts, decode_document, decoded_ids, vocabulary_of
@@ -145,7 +145,8 @@ def _decoded(
     if dataset is not None:
         encoded = encode_for(model, tokenizer, dataset, max_length=max_length)
         found, control = decoded(model, tokenizer, encoded, head, special=special)
-        return decode_document(source.name, found, control, clusters=dataset.clusters)
+        clusters = text_clusters(dataset, encoded)
+        return decode_document(source.name, found, control, clusters=clusters)
     ids = tokenizer(text, truncation=True, max_length=max_length)["input_ids"]
     found, control = decoded(model, tokenizer, Texts.of([ids]), head, special=special)
     return decode_document(

@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
     from microtome.experiments.head_tables import HeadScores
-    from microtome.observe import Encoded
-    from microtome.tasks import Dataset
+    from microtome.tasks import Dataset, Encoded
 
 NAME = "attention-drift"
 BASE, AGAIN = "base", "again"
@@ -105,6 +104,7 @@ def compared(
     model: PreTrainedModel, base: PreTrainedModel, texts: Encoded, dataset: Dataset
 ) -> dict[str, tuple[HeadScores, HeadScores]]:
     """Each measure of two models' maps: per head, and per layer (the mean of its heads)."""
+    from microtome.evaluation import text_clusters
     from microtome.experiments.head_tables import head_scores
     from microtome.observe import HeadMeans, reductions, stream
 
@@ -117,7 +117,7 @@ def compared(
         )
     }
     stream(model, texts, list(means.values()), other=base)
-    clusters = text_clusters(dataset, len(texts.offsets) - 1)
+    clusters = text_clusters(dataset, texts)
     found = {}
     for name, one in means.items():
         assert one.values is not None
@@ -126,11 +126,6 @@ def compared(
             head_scores(one.values.mean(axis=-1), clusters=clusters),
         )
     return found
-
-
-def text_clusters(dataset: Dataset, n_texts: int) -> NDArray[np.int64] | None:
-    """Clusters of rows as those of encoded texts; several windows of one row have none."""
-    return dataset.clusters if n_texts == len(dataset) else None
 
 
 def seed_floor(

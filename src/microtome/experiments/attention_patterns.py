@@ -71,7 +71,7 @@ def measure(request: Mapping[str, Any], context: Context) -> Result:
 
 def classified(request: Mapping[str, Any], context: Context) -> Found:
     """The class of every head's map of every example."""
-    from microtome.evaluation import encode_for
+    from microtome.evaluation import encode_for, text_clusters
     from microtome.experiments.pattern_rows import Found
     from microtome.observe import stream, vocabulary_of
     from microtome.observe.patterns import (
@@ -96,11 +96,9 @@ def classified(request: Mapping[str, Any], context: Context) -> Found:
         progress=lambda done, n: context.report(f"{done} of {n} texts"),
         device=context.device,
     )
-    # Windows of one SQuAD question are several texts, so texts needn't be rows.
-    clusters = dataset.clusters if len(texts.offsets) - 1 == len(dataset) else None
     return Found(
         counts.found, counts.stripes, classifier.confusion, pairs=bool(second.any()),
-        clusters=clusters,
+        clusters=text_clusters(dataset, texts),
     )  # fmt: skip
 
 

@@ -100,13 +100,14 @@ def decoded_score(
     readout: str,
 ) -> dict[str, Any]:
     """The share of tokens that the last state gives back through the unedited model's head."""
+    from microtome.evaluation import text_clusters
     from microtome.families import adapt
     from microtome.observe import decode, readout_of, vocabulary_of
 
     head = readout_of(adapt(model), readout)
     depth = adapt(edited).shape.n_layers
     found = decode(edited, encoded, vocabulary_of(tokenizer), readout=head, depths=[depth])
-    share = found.interval(depth, clusters=dataset.clusters)
+    share = found.interval(depth, clusters=text_clusters(dataset, encoded))
     return {
         "stage": "decoded", "metric": TOKEN_ACCURACY, "value": share.value, "low": share.low,
         "high": share.high, "n": found.n_tokens, "readout": found.readout,

@@ -132,7 +132,7 @@ def _chunks(layers: list[int], rules: LayerRules) -> list[list[int]]:
 
 def measure(request: Mapping[str, Any], context: Context) -> Result:
     """Token accuracy at every depth, and what each depth makes of the first text."""
-    from microtome.evaluation import encode_for
+    from microtome.evaluation import encode_for, text_clusters
     from microtome.observe import decoded_ids, depth_rows, vocabulary_of
 
     model, tokenizer = studied(context)
@@ -156,7 +156,9 @@ def measure(request: Mapping[str, Any], context: Context) -> Result:
             "decoded": " ".join(map(vocabulary.token, best)),
         }
         for row, best in zip(
-            depth_rows(found, control, clusters=dataset.clusters), sentences, strict=True
+            depth_rows(found, control, clusters=text_clusters(dataset, encoded)),
+            sentences,
+            strict=True,
         )
     ]
     return Result(rows=rows, summary={"last depth": rows[-1]["accuracy"]})
@@ -165,7 +167,7 @@ def measure(request: Mapping[str, Any], context: Context) -> Result:
 def measure_deeper(request: Mapping[str, Any], context: Context) -> Result:
     """The last state of deeper models: the first layers duplicated, or a shared one applied on."""
     from microtome.edits import parse
-    from microtome.evaluation import encode_for
+    from microtome.evaluation import encode_for, text_clusters
     from microtome.observe import depth_rows
 
     model, tokenizer = studied(context)
@@ -187,7 +189,7 @@ def measure_deeper(request: Mapping[str, Any], context: Context) -> Result:
             "readout": found.readout,
             "n": found.n_tokens,
         }
-        for row in depth_rows(found, control, clusters=dataset.clusters)
+        for row in depth_rows(found, control, clusters=text_clusters(dataset, encoded))
     ]
     return Result(rows=rows, summary={f"{layers[-1]} layers": rows[-1]["accuracy"]})
 

@@ -135,7 +135,7 @@ def check(subject: Subject, settings: Mapping[str, Any], rules: LayerRules) -> N
 def measure(request: Mapping[str, Any], context: Context) -> Result:
     """Edit, decode the last state through the unedited model's head, beside random blocks."""
     from microtome.edits import parse
-    from microtome.evaluation import encode_for
+    from microtome.evaluation import encode_for, text_clusters
     from microtome.experiments.decoding import decoded, random_blocks
     from microtome.families import adapt
     from microtome.observe import readout_of
@@ -152,7 +152,7 @@ def measure(request: Mapping[str, Any], context: Context) -> Result:
         edited, tokenizer, encoded, readout_of(adapt(model), request["readout"]),
         control=control, depths=[depth],
     )  # fmt: skip
-    share = found.interval(depth, clusters=dataset.clusters)
+    share = found.interval(depth, clusters=text_clusters(dataset, encoded))
     row = {
         "layers": depth, "strategy": request["strategy"], "edit": request["edit"], "seed": None,
         "stage": "decoded", "metric": TOKEN_ACCURACY, "value": share.value, "low": share.low,
