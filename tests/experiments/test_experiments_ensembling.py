@@ -158,6 +158,25 @@ def test_rules_pick_the_runs_that_arithmetic_picks(data):
     assert rows["baseline 2 of 3", "other rows"]["candidates"] == 3
 
 
+def test_deeper_ensembles_are_compared_with_baseline_ones_of_their_size(data):
+    """Three baseline runs alike and one far better: the best one of three isn't all three."""
+    alike = {f"r3_{seed}": range(10) for seed in range(3)}
+    deeper = {f"r4_{seed}": range(4) for seed in range(4)}
+    stored = crafted(data, **(alike | {"r3_3": range(1)} | deeper))
+    made = ensemble_rows(stored, top=1, n_splits=20)
+    rows = {r["rule"]: r for r in made if r["selection"] == "other rows"}
+    one, best = rows["deeper 1 of 4"], rows["baseline 1 of 4"]
+    # The best baseline run is wrong once, the deeper ones four times, all of them together ten.
+    assert one["gain"] == pytest.approx(one["value"] - best["value"])
+    assert one["gain"] < 0 < rows["top-1"]["gain"]
+    # Four deeper runs are better than the mean; as many baseline runs are all of them.
+    many, as_many = rows["deeper better of 4"], rows["baseline as many of 4"]
+    assert many["gain"] == pytest.approx(many["value"] - as_many["value"])
+    assert many["gain"] > 0
+    assert as_many["members"].startswith("3:0, 3:1, 3:2, 3:3 ")
+    assert "(1 of 4)" in finding(made)
+
+
 def test_where_no_deeper_run_is_better_there_is_no_such_ensemble_and_the_words_say_so(data):
     rng = np.random.default_rng(0)
     runs = {

@@ -191,6 +191,19 @@ def test_reinitialisation_lies_over_it_on_the_same_axes(tmp_path, data, capsys):
     assert "holds no reinitialization of" in capsys.readouterr().err
 
 
+def test_the_peaks_of_a_size_that_both_have_are_compared():
+    """The largest probed size has no curve beside it; the one beside has a size never probed."""
+    frozen = made([0.6] * 13)
+    little = [{**row, "fraction": 0.1, "n_train": 100} for row in made([0.5] * 13)]
+    beside = made([0.9] * 13, encoder="reinitialized")
+    both = [{**row, "fraction": 0.1, "n_train": 100} for row in beside]
+    huge = [{**row, "fraction": 5000.0, "n_train": 5000} for row in beside]
+    answer = find_experiment(NAME).measured([*huge, *frozen, *little, *both])["peak"]
+    assert answer.startswith("holds: 50.0 %")
+    alone = find_experiment(NAME).measured([*frozen, *little])["peak"]
+    assert alone.startswith("can't tell: 60.0 %")
+
+
 def test_a_regression_is_probed_too(tmp_path):
     rows(tmp_path, "regression", n=60)
     folder = checkpoint(tmp_path / "model")

@@ -91,7 +91,7 @@ def test_few_rows_get_as_many_updates_as_wanted_at_least(tmp_path, data):
     trials = experiment.plan(found, experiment.settings(given | {"least_steps": 14}))
     # 48 rows are 5 batches: 15 updates in 3 epochs. 20 rows are 2, so 6 updates.
     assert [trial.request["recipe"].get("steps") for trial in trials] == [None, 14]
-    assert {trial.request["recipe"]["epochs"] for trial in trials} == {3}  # scored 3 times
+    assert {trial.request["recipe"]["epochs"] for trial in trials} == {3}
 
 
 def test_single_layers_bottoms_and_all_parts(tmp_path, data):

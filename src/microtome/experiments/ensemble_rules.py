@@ -1,8 +1,9 @@
 """Rules that pick an ensemble's members, and what each ensemble scores.
 
 ``baseline``: all seeds of the unmodified model. ``top-k``: the k best deeper runs among those
-better than the baseline's mean. ``all better``: all of those. Then ensembles of equal size from
-equally many candidates: the best k of C deeper runs and of C baseline runs, better or not.
+better than the baseline's mean. ``all better``: all of those. Then pairs of equal size from equally
+many candidates, C deeper runs and C baseline runs: the best k of either, better or not; and the
+deeper runs that are better, beside as many of the baseline's best.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ class Member(NamedTuple):
 
 
 Picked = tuple[Member, ...]
-Choose = Callable[[Indices, np.random.Generator], Picked]
+Choose = Callable[[Indices, np.random.Generator], tuple[Picked, Picked]]
+"""The ensemble that is picked on some rows, and the one that it is compared with."""
 
 
 @dataclass
@@ -93,8 +95,8 @@ def ensemble_rows(stored: Ensembles, *, top: int, n_splits: int) -> list[dict[st
         return rows
     n_deeper = len(stored.deeper)
     rules: dict[str, Choose] = {
-        f"top-{top}": lambda part, rng: tuple(sorted(stored.better(part)[:top])),
-        "all better": lambda part, rng: tuple(sorted(stored.better(part))),
+        f"top-{top}": lambda part, rng: (tuple(sorted(stored.better(part)[:top])), ()),
+        "all better": lambda part, rng: (tuple(sorted(stored.better(part))), ()),
     }
     papers = {f"top-{top}": stored.better()[:top], "all better": stored.better()}
     for rule, picked in papers.items():
@@ -102,19 +104,44 @@ def ensemble_rows(stored: Ensembles, *, top: int, n_splits: int) -> list[dict[st
             rows += _fixed(stored, rule, tuple(sorted(picked)), SAME, n_deeper)
     for rule, choose in rules.items():
         rows += _honest(stored, rule, choose, n_deeper, n_splits)
-    equal = min(len(stored.baseline), n_deeper)
+    return rows + _of_equal_size(stored, top=top, n_splits=n_splits)
+
+
+def _of_equal_size(stored: Ensembles, *, top: int, n_splits: int) -> list[dict[str, Any]]:
+    """Deeper ensembles beside baseline ones of their size, from as many candidates."""
+    equal = min(len(stored.baseline), len(stored.deeper))
     size = min(top, equal)
 
-    def drawn(among: Picked) -> Choose:
-        def choose(part: Indices, rng: np.random.Generator) -> Picked:
-            places = rng.choice(len(among), equal, replace=False)
-            return stored.best([among[place] for place in places], size, part)
+    def drawn(rng: np.random.Generator) -> tuple[list[Member], list[Member]]:
+        deeper, base = (
+            [among[place] for place in rng.choice(len(among), equal, replace=False)]
+            for among in (stored.deeper, stored.baseline)
+        )
+        return deeper, base
 
-        return choose
+    def the_best(part: Indices, rng: np.random.Generator) -> tuple[Picked, Picked]:
+        deeper, base = drawn(rng)
+        return stored.best(deeper, size, part), stored.best(base, size, part)
 
-    for name, among in (("deeper", stored.deeper), (BASELINE, stored.baseline)):
-        rows += _honest(stored, f"{name} {size} of {equal}", drawn(among), equal, n_splits)
+    def the_better(part: Indices, rng: np.random.Generator) -> tuple[Picked, Picked]:
+        deeper, base = drawn(rng)
+        better = tuple(sorted(set(stored.better(part)) & set(deeper)))
+        return better, stored.best(base, len(better), part)
+
+    pairs = {
+        (f"deeper {size} of {equal}", f"{BASELINE} {size} of {equal}"): the_best,
+        (f"deeper better of {equal}", f"{BASELINE} as many of {equal}"): the_better,
+    }
+    rows = []
+    for (deeper, base), choose in pairs.items():
+        rows += _honest(stored, deeper, choose, equal, n_splits)
+        rows += _honest(stored, base, _second(choose), equal, n_splits)
     return rows
+
+
+def _second(choose: Choose) -> Choose:
+    """What a pair is compared with, by itself."""
+    return lambda part, rng: (choose(part, rng)[1], ())
 
 
 def _fixed(
@@ -141,19 +168,19 @@ def _honest(
 ) -> list[dict[str, Any]]:
     """Picked on one half of the rows and scored on the other, many times.
 
-    Values are means over the halves; ends are medians of 97.5 % intervals. Where nothing is better
-    than the baseline, its own ensemble is taken.
+    Values are means over the halves; ends are medians of 97.5 % intervals. Where nothing is picked,
+    or nothing to compare with, the baseline's own ensemble is taken.
     """
     dataset = stored.judge.dataset
     rng = np.random.default_rng(0)
     picks: Counter[Picked] = Counter()
     ends: dict[str, list[tuple[float, ...]]] = {name: [] for name in stored.judge.metrics}
     for half in halves(len(dataset), clusters=dataset.clusters, n_splits=n_splits):
-        picked = choose(np.flatnonzero(half), rng) or stored.baseline
+        picked, base = (one or stored.baseline for one in choose(np.flatnonzero(half), rng))
         picks[picked] += 1
         other = np.flatnonzero(~half)
         for metric, found in ends.items():
-            found.append(_ends(stored, picked, metric, other))
+            found.append(_ends(stored, picked, base, metric, other))
     members, count = picks.most_common(1)[0]
     named = f"{_names(members)} ({100 * count / n_splits:.0f} % of the picks)"
     rows = []
@@ -168,13 +195,13 @@ def _honest(
 
 
 def _ends(
-    stored: Ensembles, picked: Picked, metric: str, rows: NDArray[np.int64]
+    stored: Ensembles, picked: Picked, baseline: Picked, metric: str, rows: NDArray[np.int64]
 ) -> tuple[float, ...]:
-    """The score with its interval, and the gain with its own, on some rows."""
+    """The score with its interval, and the gain over ``baseline`` with its own, on some rows."""
     clusters = stored.judge.dataset.clusters
     groups = None if clusters is None else clusters[rows]
     found = on_rows(stored.outcomes(picked)[metric], rows)
-    base = on_rows(stored.outcomes(stored.baseline)[metric], rows)
+    base = on_rows(stored.outcomes(baseline)[metric], rows)
     score = _interval(found, groups)
     gain = compare(found, base, groups, level=HALF_LEVEL).difference
     return score.value, score.low, score.high, gain.value, gain.low, gain.high

@@ -18,7 +18,7 @@ PERCENT = ("value", "gain", "gain_low", "gain_high")
 
 def views(rows: Rows) -> tuple[View, ...]:
     """Every ensemble, and how it was picked; then who is in it."""
-    title = "Ensembles (gain: over all seeds of the baseline together)"
+    title = "Ensembles (gain: over the baseline's; deeper … of: over the baseline's of that size)"
     scores = table_of(title, [dict(row) for row in rows], COLUMNS, percent=PERCENT)
     who = ("rule", "selection", "members")
     members = table_of("Their members, as layers:seed", [dict(r) for r in primary(rows)], who)
@@ -71,8 +71,8 @@ def _equal_words(rows: Rows) -> str:
     size = str(deeper["rule"]).removeprefix("deeper ")
     return (
         f"Of equal size from equally many candidates ({size}): deeper runs"
-        f" {percent(deeper['value'])}, baseline runs {percent(base['value'])},"
-        f" {points(deeper['value'] - base['value'])} points."
+        f" {percent(deeper['value'])}, baseline runs {percent(base['value'])}:"
+        f" {_gain(deeper)}, {_verdict(deeper)}."
     )
 
 

@@ -99,7 +99,8 @@ def measure(request: Mapping[str, Any], context: Context) -> Result:
         **request["recipe"], layerdrop=request["layerdrop"] or None
     )
     if request["match_steps"]:
-        recipe = recipe.but(steps=steps_of(recipe, len(train)))
+        as_many = steps_of(recipe, len(train))
+        recipe = recipe.but(steps=max(as_many, recipe.steps or 0))
     done = finetune(
         source,
         train,

@@ -162,11 +162,14 @@ def frozen_probing(rows: Rows) -> dict[str, str]:
     """What frozen layers know, as the paper's own recipe sees it where it was run."""
     from microtome.experiments.frozen_probing import beside, probed, recipes
 
-    recipe, size = recipes(rows)[0], sizes(rows)[0]
-    curve = by_place(probed(rows, recipe, size), "removed")
+    recipe = recipes(rows)[0]
+    curves = {size: by_place(probed(rows, recipe, size), "removed") for size in sizes(rows)}
+    largest, *smaller = [size for size, curve in curves.items() if curve]
+    shared = next((size for size in (largest, *smaller) if beside(rows, size)), largest)
+    curve = curves[largest]
     answers = {
         "decline": judged(*_decline(curve, rows[0].get("task")), rows, (*SST, "qnli")),
-        "peak": _peak(curve, by_place(beside(rows, size), "removed")),
+        "peak": _peak(curves[shared], by_place(beside(rows, shared), "removed")),
     }
     if 2 in curve:
         answers["top layers"] = judged(*_top_layers(curve[2]), rows, (*SST, "qnli"))

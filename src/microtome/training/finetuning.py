@@ -185,7 +185,7 @@ def _trained(job: _Job, progress: Progress | None) -> Finetuned:
     if workplace and processes.is_first:
         workplace.prepare()
 
-    last: list[Judged] = []  # of the epoch before, if there was one
+    last: list[Judged] = []  # of the last epoch that was scored here
 
     def score(model: PreTrainedModel) -> tuple[dict[str, float], float]:
         last[:] = [job.judged(model, dev)]
