@@ -36,7 +36,7 @@ def grid(out: Path) -> dict[str, tuple[Path | None, list[str]]]:
         # The whole way in under 15 minutes: K = 12..16, 3 seeds, then the ensembles.
         "nano-decoding": (None, ["decoding", *nano, "--layers", "all", "--finetuned"]),
         "nano-duplication": (None, ["duplication", *nano, "--layers", "12-16", "--seeds", "0,1,2",
-            "--fraction", "640", "--scan"]),
+            "--baseline-seeds", "3-11", "--fraction", "640", "--scan"]),
         "nano-ensembles": (None, ["ensembling", "--from", str(out / "nano-duplication")]),
         "nano-strategies": (None, ["duplication", *nano, "--layers", "10-14", "--seeds", "0,1,2",
             "--fraction", "640", "--strategy", "first,last,repeat:3,remove-top,remove-bottom"]),
