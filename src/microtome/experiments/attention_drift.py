@@ -17,6 +17,7 @@ from microtome.errors import ModelError, RequestError
 from microtome.experiments.experiment import Experiment, Rows, counted
 from microtome.experiments.finetuning import OPTIONS, Arm, arm_trial
 from microtome.experiments.head_tables import head_map
+from microtome.experiments.layer_rules import outline
 from microtome.experiments.options import Option
 from microtome.experiments.subject import CHECKPOINT, MODEL, Subject, opened_rows, other_model
 from microtome.runs import Context, Result, Trial
@@ -37,9 +38,10 @@ MEASURES = ("cosine", "other_heads", "jensen_shannon")
 
 def plan(subject: Subject, settings: Mapping[str, Any]) -> list[Trial]:
     """A model without a task head is fine-tuned, once per seed, and compared with itself."""
-    others = {BASE: other_model(settings["base"])} if settings["base"] else {}
-    if settings["again"]:
-        others[AGAIN] = other_model(settings["again"])
+    named = {name: settings[name] for name in (BASE, AGAIN) if settings[name]}
+    others = {name: other_model(model) for name, model in named.items()}
+    for other in others.values():
+        check_same_heads(subject.model_path, other.path)
     if subject.has_task_head and not settings["base"]:
         raise RequestError(
             f"{subject.model} is fine-tuned, and drift is a distance from the pre-trained model",
@@ -52,6 +54,14 @@ def plan(subject: Subject, settings: Mapping[str, Any]) -> list[Trial]:
         label="compare attention maps",
     )  # fmt: skip
     return [*tuned.values(), comparison]
+
+
+def check_same_heads(folder: Path, other: Path) -> None:
+    """Refuse checkpoints of two shapes, from their configs."""
+    from microtome.families import adapt
+    from microtome.observe.attention import check_alike
+
+    check_alike(adapt(outline(folder)), adapt(outline(other)))
 
 
 def _finetunings(subject: Subject, settings: Mapping[str, Any]) -> dict[int, Trial]:

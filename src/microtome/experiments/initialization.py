@@ -256,15 +256,13 @@ def measured(rows: Rows) -> dict[str, str]:
     """The two claims, on this task."""
     gain = _compared(rows, "finetuned", "pretrained")
     below = _compared(rows, "random", "pretrained")
-    task = rows[0].get("task", "")
-    named = "" if task in BELOW_IN_THE_PAPER else f"; the paper doesn't name {task or 'this task'}"
-    idle = _reads_nothing(rows)
+    task, idle = rows[0].get("task") or "this task", _reads_nothing(rows)
+    told = f"{verdict(below, below=True)}:" if task in BELOW_IN_THE_PAPER else f"on {task}:"
     return {
         "gain": f"{verdict(gain) if not idle else CANT_TELL}:"
         f" {_difference(rows, 'finetuned', 'pretrained')} on this task against untrained heads"
         f"{idle}",
-        "random": f"{verdict(below, below=True)}: {_difference(rows, 'random', 'pretrained')}"
-        f" on this task{named}",
+        "random": f"{told} {_difference(rows, 'random', 'pretrained')}",
     }
 
 

@@ -201,12 +201,18 @@ def _diagonal_claim(rows: Rows, links: list[tuple[str, str]]) -> str:
 
 
 def _cls_claim(rows: Rows, task: str) -> str:
+    """The paper's is about fine-tuned models, on their tasks' text with its words annotated."""
     kinds = {kind: mean for kind, mean in cls_means(rows).items() if kind != CLS}
     first = next(iter(kinds))
     wanted = PUNCTUATION if task in PUNCTUATED else SEP
-    verdict = "holds" if first == wanted else "doesn't hold"
     shown = ", ".join(f"{kind} {mean:.3f}" for kind, mean in list(kinds.items())[:3])
-    return f"{verdict}: {shown} (mean over the last layer's heads)"
+    shown += " (mean over the last layer's heads)"
+    if not task:
+        return f"on text of no task: {shown}"
+    if kinds.keys() <= {SEP, PUNCTUATION} and first == wanted:
+        return f"can't tell: {shown}; nouns, verbs and the others need annotated text"
+    verdict = "holds" if first == wanted else "doesn't hold"
+    return f"{verdict}: {shown}"
 
 
 def _overlap_claim(rows: Rows, links: list[tuple[str, str]]) -> str:

@@ -82,7 +82,7 @@ def stream(
     families = [forward.bound(model, device=device, dtype=dtype)]
     if other is not None:
         families.append(forward.bound(other, device=device, dtype=dtype))
-        _check_alike(*families)
+        check_alike(*families)
     own = fitted(texts, min(family.n_positions for family in families))
     shape = families[0].shape
     for reduction in reductions:
@@ -168,7 +168,8 @@ class _MapRun:
         return self.buffer[:size].view(shape)
 
 
-def _check_alike(one: Family, two: Family) -> None:
+def check_alike(one: Family, two: Family) -> None:
+    """Refuse two models whose heads can't be compared one by one."""
     for what in ("n_layers", "n_heads", "vocabulary"):
         ours, theirs = getattr(one.shape, what), getattr(two.shape, what)
         if ours != theirs:
