@@ -41,6 +41,8 @@ def grid(out: Path) -> dict[str, list[str]]:
             "--fractions", "1,640,64", *SEEDS, "--match-steps"],
         # Real text, with all-MiniLM: six layers. 6,735 rows are a tenth of SST-2.
         "sst2-reinit": ["reinitialization", *sst2, *small],
+        "sst2-little": ["reinitialization", *sst2, "--fractions", f"{MATCHED},67", *SEEDS, *RATE,
+            "--counts", "0,6", "--least-steps", "60"],
         "sst2-probing": ["frozen-probing", *sst2, "--fractions", f"6735,{MATCHED}",
             "--beside", str(out / "sst2-reinit")],
         "sst2-drift": ["weight-drift", *sst2, "--fractions", f"2000,{MATCHED}", *SEEDS,
