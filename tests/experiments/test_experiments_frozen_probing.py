@@ -256,6 +256,7 @@ def test_claims_are_judged_from_rows():
         (["--recipes", "best"], ["best", "paper or converged"]),
         (["--feature", "last"], ["last", "cls or mean or pooler"]),
         (["--feature", "pooler"], ["has no pooler", "cls or mean"]),
+        (["--feature", "trained-pooler"], ["trained-pooler", "has no pooler"]),
         (["--fractions", "0"], ["1,0.1,640"]),
         (["--fractions", "5000"], ["5,000 rows"]),
         (["--beside", "nowhere"], ["nowhere"]),

@@ -41,7 +41,7 @@ OPTIONS = (
     Option("learning_rate", None, "of the paper's recipe; 2e-5 unless given", "number"),
 )
 RECIPES = ("paper", "converged")
-FEATURES = ("cls", "mean", "pooler")
+FEATURES = ("cls", "mean", "pooler", "trained-pooler")
 PRETRAINED, RANDOM, MAJORITY = "pretrained", "random", "majority"
 
 
@@ -82,9 +82,15 @@ def check(subject: Subject, settings: Mapping[str, Any]) -> None:
             f"{subject.task} asks for places in a passage, and a probe reads one state per text",
             "probe a classification or regression task",
         )
-    if feature == "pooler" and not has_pooler(subject.model_path):
+    if "pooler" in feature and not has_pooler(subject.model_path):
         raise RequestError(
-            f"--feature pooler given, and {subject.model} has no pooler", "take cls or mean"
+            f"--feature {feature} given, and {subject.model} has no pooler", "take cls or mean"
+        )
+    if feature == "trained-pooler" and "converged" in settings["recipes"]:
+        raise RequestError(
+            "--feature trained-pooler given with the converged recipe, which solves linear"
+            " classifiers",
+            "take the paper's alone: --recipes paper",
         )
 
 
@@ -289,7 +295,7 @@ EXPERIMENT = Experiment(
     measured=measured,
     options=(
         Option("recipes", list(RECIPES), "of the classifier: paper, converged", "words"),
-        Option("feature", "cls", "what it reads: cls, mean or pooler (the pre-trained one)"),
+        Option("feature", "cls", "what it reads: cls, mean, pooler (as it is) or trained-pooler"),
         Option("beside", None, "a run of reinitialization, to lie over it", "path"),
         FRACTIONS,
         Option("seeds", [0], "of the classifier, a fraction's rows, the random encoder", "numbers"),

@@ -171,6 +171,13 @@ class Albert(Family):
         pooled: Tensor = self.body.pooler_activation(self.body.pooler(first))
         return pooled
 
+    def pooler_layer(self) -> nn.Linear:
+        """The pooler itself."""
+        if self.body.pooler is None:
+            return super().pooler_layer()
+        layer: nn.Linear = self.body.pooler
+        return layer
+
 
 def fast_gelu_new(values: Tensor) -> Tensor:
     """ALBERT's GELU by tanh, written with a sigmoid: equal to 5e-7, and three times as fast."""

@@ -67,6 +67,13 @@ class BertLike(Family):
         pooled: Tensor = self.body.pooler(first[:, None])
         return pooled
 
+    def pooler_layer(self) -> nn.Linear:
+        """Inside the pooler."""
+        if getattr(self.body, "pooler", None) is None:
+            return super().pooler_layer()
+        layer: nn.Linear = self.body.pooler.dense
+        return layer
+
 
 class Bert(BertLike):
     """BERT: pooler before the classifier, MLM head in ``cls.predictions``."""

@@ -235,6 +235,12 @@ class Family(ABC):
             f"the pooler asked for, but this {self.name} model has none", "take cls or mean"
         )
 
+    def pooler_layer(self) -> nn.Linear:
+        """The linear layer of the pooler, which a tanh follows; refused where there is none."""
+        raise RequestError(
+            f"the pooler asked for, but this {self.name} model has none", "take cls or mean"
+        )
+
     def answer(self, states: Tensor) -> Tensor:
         """Start and end logits of a question-answering head: (..., D) → (..., 2)."""
         logits: Tensor = self.model.qa_outputs(states)

@@ -1,4 +1,4 @@
-"""Linear classifiers on cached states, those of all depths at once.
+"""Linear classifiers on cached states, those of all depths at once; a pooler below them if wanted.
 
 ``paper``: the recipe of fine-tuning (AdamW, 3 epochs), which hardly moves a linear layer.
 ``converged``: the minimum of the same loss with an L2 penalty, on standardised features.
@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from microtome.errors import Diverged
+from microtome.families.seam import Family
 from microtome.tasks.task import Kind
 from microtome.training.optimisation import rate_factor
 from microtome.training.plan import Plan
@@ -30,19 +32,58 @@ ROWS_AT_ONCE = 4096
 
 
 @dataclass(frozen=True, eq=False)
+class Pooler:
+    """tanh(x · weight + bias), as BERT has it before its classifier."""
+
+    weight: Tensor  # (D, D), or (depths, D, D) when each depth has its own
+    bias: Tensor  # (D,), or (depths, D)
+
+    @classmethod
+    def of(cls, family: Family) -> Pooler:
+        """The pre-trained one."""
+        layer = family.pooler_layer()
+        return cls(layer.weight.detach().float().T.clone(), layer.bias.detach().float().clone())
+
+    def copies(self, n_depths: int) -> Pooler:
+        """One for every depth, ready to be trained."""
+        weight, bias = (
+            part.expand(n_depths, *part.shape).clone().requires_grad_()
+            for part in (self.weight, self.bias)
+        )
+        return Pooler(weight, bias)
+
+    def __call__(self, states: Tensor) -> Tensor:
+        """(depths, n, D) → (depths, n, D)."""
+        return torch.baddbmm(self.bias[:, None], states, self.weight).tanh()
+
+
+@dataclass(frozen=True, eq=False)
 class LinearProbes:
-    """One linear layer per depth."""
+    """One linear layer per depth, and one pooler below it where it was trained along."""
 
     weight: Tensor  # (depths, D, outputs)
     bias: Tensor  # (depths, outputs)
+    pooler: Pooler | None = None
 
-    def logits(self, features: FloatArray) -> FloatArray:
+    def __call__(self, states: Tensor) -> Tensor:
         """(depths, n, D) → (depths, n, outputs)."""
-        bias, parts = self.bias[:, None], []
-        for start in range(0, features.shape[1], ROWS_AT_ONCE):
-            some = _tensor(features[:, start : start + ROWS_AT_ONCE])
-            parts.append(torch.baddbmm(bias, some, self.weight))
+        read = states if self.pooler is None else self.pooler(states)
+        return torch.baddbmm(self.bias[:, None], read, self.weight)
+
+    @torch.no_grad()
+    def logits(self, features: FloatArray) -> FloatArray:
+        """(depths, n, D) → (depths, n, outputs), some rows at a time."""
+        parts = [
+            self(_tensor(features[:, start : start + ROWS_AT_ONCE]))
+            for start in range(0, features.shape[1], ROWS_AT_ONCE)
+        ]
         return np.asarray(torch.cat(parts, 1).numpy())
+
+    @property
+    def parameters(self) -> list[Tensor]:
+        """Matrices first, each with its bias behind it."""
+        pooler = [] if self.pooler is None else [self.pooler.weight, self.pooler.bias]
+        return [self.weight, self.bias, *pooler]
 
 
 def fit_paper(
@@ -54,24 +95,30 @@ def fit_paper(
     *,
     init_seed: int,
     data_seed: int,
+    pooler: Pooler | None = None,
 ) -> LinearProbes:
     """Train as the paper does; all depths start equal and see the same batches, each alone."""
     n_depths, n_rows, width = features.shape
     generator = torch.Generator().manual_seed(init_seed)
     start = INITIAL_STD * torch.randn(width, n_outputs, generator=generator)
-    weight = start.expand(n_depths, -1, -1).clone().requires_grad_()
-    bias = torch.zeros(n_depths, n_outputs, requires_grad=True)
+    probes = LinearProbes(
+        start.expand(n_depths, -1, -1).clone().requires_grad_(),
+        torch.zeros(n_depths, n_outputs, requires_grad=True),
+        None if pooler is None else pooler.copies(n_depths),
+    )
     groups: list[dict[str, Any]] = [
-        {"params": [weight], "weight_decay": recipe.weight_decay},
-        {"params": [bias], "weight_decay": 0.0},
+        {"params": [p for p in probes.parameters if p.dim() == 3]},
+        {"params": [p for p in probes.parameters if p.dim() == 2], "weight_decay": 0.0},
     ]
-    adamw = torch.optim.AdamW(groups, lr=recipe.learning_rate, fused=True)
+    adamw = torch.optim.AdamW(
+        groups, lr=recipe.learning_rate, weight_decay=recipe.weight_decay, fused=True
+    )
     wanted = torch.from_numpy(np.asarray(targets))
     plan = Plan.of(n_rows, recipe)
     for step in range(plan.n_steps):
         rows = plan.rows_of(step, data_seed)
         batch = _tensor(features[:, rows])  # (depths, B, D)
-        loss = _losses(torch.baddbmm(bias[:, None], batch, weight), wanted[rows], kind)
+        loss = _losses(probes(batch), wanted[rows], kind)
         if not bool(torch.isfinite(loss).all()):
             raise Diverged(
                 f"the probes diverged at step {step + 1} of {plan.n_steps} "
@@ -79,12 +126,14 @@ def fit_paper(
                 "take a smaller learning rate",
             )
         loss.sum().backward()  # type: ignore[no-untyped-call]
-        _clip_each_(weight, bias, recipe.clip)
+        _clip_each_(probes.parameters, recipe.clip)
         for group in adamw.param_groups:
             group["lr"] = recipe.learning_rate * rate_factor(step, plan.n_steps, recipe.warmup)
         adamw.step()
         adamw.zero_grad()
-    return LinearProbes(weight.detach(), bias.detach())
+    for parameter in probes.parameters:
+        parameter.requires_grad_(False)
+    return probes
 
 
 def fit_converged(
@@ -106,14 +155,13 @@ def _losses(logits: Tensor, targets: Tensor, kind: Kind) -> Tensor:
 
 
 @torch.no_grad()
-def _clip_each_(weight: Tensor, bias: Tensor, most: float) -> None:
+def _clip_each_(parameters: Sequence[Tensor], most: float) -> None:
     """Each depth's gradient to norm ``most``: as if it were trained alone."""
-    assert weight.grad is not None
-    assert bias.grad is not None
-    squares = weight.grad.square().sum((1, 2)) + bias.grad.square().sum(1)
-    factor = (most / (squares.sqrt() + 1e-6)).clamp(max=1.0)
-    weight.grad *= factor[:, None, None]
-    bias.grad *= factor[:, None]
+    gradients = [p.grad for p in parameters if p.grad is not None]
+    squares = torch.stack([g.square().flatten(1).sum(1) for g in gradients]).sum(0)
+    factor = (most / (squares.sqrt() + 1e-6)).clamp(max=1.0)  # (depths,)
+    for gradient in gradients:
+        gradient *= factor.view(-1, *[1] * (gradient.dim() - 1))
 
 
 def _solved(

@@ -25,8 +25,8 @@ from microtome.observe.packing import Chunk
 from microtome.observe.predicting import states
 from microtome.observe.texts import Encoded
 
-Feature = Literal["cls", "mean", "pooler"]
-FEATURES: tuple[Feature, ...] = ("cls", "mean", "pooler")
+Feature = Literal["cls", "mean", "pooler", "trained-pooler"]
+FEATURES: tuple[Feature, ...] = ("cls", "mean", "pooler", "trained-pooler")
 
 FloatArray = NDArray[np.float32]
 
@@ -41,8 +41,8 @@ def cache_states(
     """One state per text and depth, (N + 1, n, D) for every feature, mapped from ``folder``.
 
     ``cls``: the first token's. ``mean``: over all tokens. ``pooler``: the pre-trained pooler on the
-    first token's. Each is what the truncated encoder would give: ModernBERT's through its final
-    norm, all others' raw.
+    first token's; ``trained-pooler`` has the first token's, and its pooler is trained on them. Each
+    is what the truncated encoder would give: ModernBERT's through its final norm, all others' raw.
     """
     check_features(features)
     family = adapt(model)

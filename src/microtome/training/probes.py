@@ -21,11 +21,12 @@ from microtome import surgery
 from microtome.edits import Edit, Edits, parse
 from microtome.errors import DataError, RequestError
 from microtome.evaluation import encode_for
+from microtome.families import adapt
 from microtome.models import Source, fetched, load, load_tokenizer, resolve
 from microtome.tasks import Dataset, Evaluation
 from microtome.tasks.evaluation import evaluate_logits
 from microtome.training.examples import check_trainable
-from microtome.training.probe_fitting import LinearProbes, fit_converged, fit_paper
+from microtome.training.probe_fitting import LinearProbes, Pooler, fit_converged, fit_paper
 from microtome.training.probe_states import Feature, FloatArray, cache_states, check_features
 from microtome.training.recipe import Recipe
 from microtome.training.seeds import Seeds
@@ -44,6 +45,7 @@ class ProbeData:
     dev: Dataset
     train_states: Mapping[Feature, FloatArray]
     dev_states: Mapping[Feature, FloatArray]
+    pooler: Pooler | None = None  # where a trained one begins
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,8 +106,9 @@ def collect(
     if len(wanted):
         surgery.certify_weights(wanted, base, encoder).require()
     tokenizer = load_tokenizer(source)
+    pooler = Pooler.of(adapt(encoder)) if "trained-pooler" in features else None
     with tempfile.TemporaryDirectory(prefix="microtome-states-", dir=scratch) as folder:
-        cached = [
+        own, others = (
             cache_states(
                 encoder,
                 encode_for(encoder, tokenizer, dataset),
@@ -113,8 +116,8 @@ def collect(
                 features=features,
             )
             for part, dataset in (("train", train), ("dev", dev))
-        ]
-        yield ProbeData(source.name, train, dev, *cached)
+        )
+        yield ProbeData(source.name, train, dev, own, others, pooler)
 
 
 def probe_depths(
@@ -134,6 +137,12 @@ def probe_depths(
         )
     if recipe not in ("paper", "converged"):
         raise RequestError(f"probe recipe {recipe!r} given", "wanted: paper or converged")
+    pooler = data.pooler if feature == "trained-pooler" else None
+    if pooler is not None and recipe == "converged":
+        raise RequestError(
+            "a trained pooler asked for with the converged recipe, which solves linear classifiers",
+            "take the paper recipe",
+        )
     part = data.train.fraction(fraction, seed=seed)
     states = data.train_states[feature]
     if len(part) < len(data.train):
@@ -151,6 +160,7 @@ def probe_depths(
             settings,
             init_seed=seeds.init,
             data_seed=seeds.data,
+            pooler=pooler,
         )
     logits = probes.logits(data.dev_states[feature])
     labels = dict(enumerate(part.labels)) or None
