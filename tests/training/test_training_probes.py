@@ -184,7 +184,7 @@ def test_the_pooler_feature_is_the_pretrained_pooler(tmp_path):
 
 @pytest.mark.parametrize("family", ["bert", "albert"])
 def test_a_trained_pooler_is_trained_at_every_depth_as_alone(family, tmp_path):
-    """Against plain modules: one pooler and one classifier per depth, each with AdamW of its own."""
+    """Against plain modules: a pooler and a classifier per depth, each with its own AdamW."""
     base = checkpoint(tmp_path / "base", family, "none")
     train, dev = rows(tmp_path, n=40), rows(tmp_path, n=12, seed=1)
     recipe = Recipe(learning_rate=1e-3, batch_size=8, epochs=2)
