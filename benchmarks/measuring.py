@@ -16,8 +16,9 @@ from pathlib import Path
 import torch
 
 MM = 1536  # side of the square product that stands for what the machine can do
-ENOUGH = 10.0  # seconds: a rival that has been measured for so long isn't measured again
-SETTLED = 40.0  # seconds: short works are measured for so long together, in more rounds
+ENOUGH = 20.0  # seconds: a rival that has been measured for so long isn't measured again
+SETTLED = 25.0  # seconds: short works are measured for so long together, in more rounds
+MOST_ROUNDS = 10
 
 
 @dataclass
@@ -68,22 +69,30 @@ class Clock:
     def rounds(self, works: dict[str, Callable[[], object]], n_rounds: int) -> dict[str, float]:
         """Median seconds of every piece of work, one after the other in every round.
 
-        Machines have moods of many seconds: short works get more than ``n_rounds``. The first is
-        ours and runs in every round; long rivals leave earlier, averaged over moods by then.
+        A shared machine is fast in one minute and slow in the next, so seconds are those at the
+        run's median speed of torch.mm, which is measured before and after every work. Short works
+        get more than ``n_rounds``. The first work is ours and runs in every round; long rivals
+        leave earlier.
         Seconds of ``mm`` come with it: floating-point operations per second of torch.mm.
         """
-        times: dict[str, list[float]] = {name: [] for name in works}
+        times: dict[str, list[float]] = {name: [] for name in works}  # times speed: operations
+        taken = dict.fromkeys(works, 0.0)
         speeds = [self.mm()]
         ours = next(iter(works))
-        while len(times[ours]) < n_rounds or sum(map(sum, times.values())) < SETTLED:
+        while len(times[ours]) < n_rounds or (
+            sum(taken.values()) < SETTLED and len(times[ours]) < MOST_ROUNDS
+        ):
             settling = len(times[ours]) >= n_rounds
             for name, work in works.items():
-                if name == ours or settling or sum(times[name]) < ENOUGH:
-                    times[name].append(self.seconds(work))
+                if name == ours or settling or taken[name] < ENOUGH:
+                    seconds = self.seconds(work)
                     speeds.append(self.mm())
+                    taken[name] += seconds
+                    times[name].append(seconds * (speeds[-2] + speeds[-1]) / 2)
         self.measured = {name: len(own) for name, own in times.items()}
-        medians = {name: statistics.median(own) for name, own in times.items()}
-        return medians | {"mm": statistics.median(speeds)}
+        speed = statistics.median(speeds)
+        medians = {name: statistics.median(own) / speed for name, own in times.items()}
+        return medians | {"mm": speed}
 
     def how_often(self) -> str:
         """How many times each work of the last rounds was measured, as a note."""
