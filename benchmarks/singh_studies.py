@@ -64,13 +64,13 @@ def build_qnli_like(folder: Path) -> None:
     As QNLI was made: the sentence with the answer against another one of the same paragraph, the
     one that shares most words with the question. Whole articles are held out, one in five.
     """
-    articles = json.loads((DATA / "squad2/dev-v2.0.json").read_text())["data"]
+    articles = json.loads((DATA / "squad2/dev-v2.0.json").read_text(encoding="utf-8"))["data"]
     folder.mkdir(parents=True, exist_ok=True)
     for name, kept in (("train", lambda i: i % 5 != 0), ("dev", lambda i: i % 5 == 0)):
-        chosen = [article for i, article in enumerate(articles) if kept(i)]
-        lines = [line for article in chosen for line in pairs_of(article)]
+        own = [article for i, article in enumerate(articles) if kept(i)]
+        lines = [line for article in own for line in pairs_of(article)]
         text = "".join(json.dumps(line) + "\n" for line in lines)
-        (folder / f"{name}.jsonl").write_text(text)
+        (folder / f"{name}.jsonl").write_text(text, encoding="utf-8")
 
 
 def pairs_of(article: dict) -> list[dict[str, str]]:

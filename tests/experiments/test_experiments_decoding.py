@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +14,7 @@ from transformers import (
     AutoTokenizer,
 )
 
+from deeper import first_layers_twice
 from experiment_rows import study_here
 from microtome.errors import RequestError
 from microtome.experiments import Rows, find_experiment
@@ -66,17 +66,6 @@ def states_of(model, batch):
     return model(**batch, output_hidden_states=True).hidden_states
 
 
-def extended(bert, n_wanted):
-    """The first layers twice, each copy behind its original: with nothing but a module list."""
-    deeper = copy.deepcopy(bert)
-    layers = deeper.encoder.layer
-    more = n_wanted - len(layers)
-    order = [i for i in range(len(layers)) for _ in range(2 if i < more else 1)]
-    deeper.encoder.layer = torch.nn.ModuleList([copy.deepcopy(layers[i]) for i in order])
-    deeper.config.num_hidden_layers = n_wanted
-    return deeper
-
-
 def test_a_text_file_is_measured_whole_and_the_first_depth_is_the_embeddings(texts, tmp_path):
     folder = save_tiny(tmp_path / "m", "bert", "mlm", with_tokenizer=True)
     rows = studied(folder, texts, tmp_path / "run")
@@ -99,7 +88,7 @@ def test_deeper_models_of_free_layers_equal_plain_transformers(texts, tmp_path):
     batch, counted = batch_of(tiny_tokenizer("bert"), TEXTS)
     assert sorted(deeper) == [3, 4, 5, 6]
     for n_layers, row in deeper.items():
-        states = states_of(extended(model, n_layers), batch)[-1]
+        states = states_of(first_layers_twice(model, n_layers), batch)[-1]
         plain = share(states, lambda state: state @ words.T, batch, counted)
         assert 0 < plain < 1
         assert row["accuracy"] == pytest.approx(plain)
@@ -241,7 +230,7 @@ def test_minilm_deeper_equals_plain_transformers_to_the_token(shared_data, tmp_p
     words = bert.get_input_embeddings().weight
     batch, counted = batch_of(AutoTokenizer.from_pretrained(folder), sentences)
     for trial, n_layers in zip(trials, (7, 12), strict=True):
-        states = states_of(extended(bert, n_layers), batch)[-1]
+        states = states_of(first_layers_twice(bert, n_layers), batch)[-1]
         plain = share(states, lambda state: state @ words.T, batch, counted)
         assert run_here(trial).rows[0]["accuracy"] == pytest.approx(plain, abs=1e-12)
         assert not np.isclose(plain, 0)

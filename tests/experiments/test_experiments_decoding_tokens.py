@@ -5,28 +5,17 @@ Deeper ones too. Plain models are built here from folders, with nothing of ours 
 
 from __future__ import annotations
 
-import copy
 from pathlib import Path
 
 import pytest
 import torch
 from transformers import AutoModel, AutoModelForMaskedLM, AutoTokenizer
 
+from deeper import first_layers_twice
 from microtome import load, parse
 from microtome.models import resolve
 from microtome.observe import decoded_ids
 from microtome.tasks import open_data
-
-
-def layers_twice(body, n_wanted):
-    """The first layers twice, each copy behind its original, in a plain module list."""
-    deeper = copy.deepcopy(body)
-    layers = deeper.encoder.layer
-    more = n_wanted - len(layers)
-    order = [i for i in range(len(layers)) for _ in range(2 if i < more else 1)]
-    deeper.encoder.layer = torch.nn.ModuleList([copy.deepcopy(layers[i]) for i in order])
-    deeper.config.num_hidden_layers = n_wanted
-    return deeper
 
 
 @torch.no_grad()
@@ -63,7 +52,7 @@ def test_nano_bert_token_by_token():
     texts = sentences(AutoTokenizer.from_pretrained(folder), 12)
 
     def deeper(n_layers):
-        return layers_twice(plain.bert, n_layers).eval()
+        return first_layers_twice(plain.bert, n_layers).eval()
 
     check("nano-bert", plain.bert, plain.cls, deeper, texts, (13, 18, 24))
 
@@ -107,6 +96,6 @@ def test_minilm_token_by_token(shared_data):
     texts = [tokenizer(line.split("\t")[0].strip())["input_ids"] for line in lines]
 
     def deeper(n_layers):
-        return layers_twice(plain, n_layers).eval()
+        return first_layers_twice(plain, n_layers).eval()
 
     check("minilm", plain, lambda state: state @ words.T, deeper, texts, (7, 12))

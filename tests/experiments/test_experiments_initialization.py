@@ -12,7 +12,7 @@ from experiment_rows import study_here
 from microtome import load, parse
 from microtome.errors import RequestError
 from microtome.experiments import Rows, find_experiment, subject_of
-from microtome.experiments.initialization import measured
+from microtome.experiments.initialization_words import measured
 from microtome.runs import run_here
 from tiny import tiny_model
 from training_rows import checkpoint, rows

@@ -13,6 +13,7 @@ from experiment_rows import study_here
 from microtome.cli import run
 from microtome.experiments import Rows, find_experiment, subject_of
 from microtome.experiments.concavity import absolute_area, areas, signed_area
+from microtome.experiments.curve_shapes import CONCAVITY
 from microtome.experiments.training_sizes import size_name
 from microtome.statistics import mean
 from microtome.tasks import open_training
@@ -207,6 +208,23 @@ def test_claims_are_judged_from_rows():
     assert answer(made(curves(lambda k: 0.2 * (k > 8))), "qnli").startswith("on sst2: ")
     alone = made(curves(lambda k: 0.2 * (k > 8), noise=(0.0,)), task="qnli")
     assert answer(alone, "qnli").startswith("can't tell: ")
+
+
+@pytest.mark.parametrize(
+    ("away", "task", "words"),
+    [
+        ((0.01, 0.012, 0.008), "cola", "holds: +1.0 points from the chord on average"),
+        ((0.1, 0.102, 0.098), "cola", "doesn't hold: +10.0 points from the chord"),
+        ((0.1, -0.1, 0.0), "cola", "can't tell: "),
+        ((0.01,), "cola", "can't tell: "),
+        ((0.01, 0.012, 0.008), "sst2", "on sst2: "),
+    ],
+)
+def test_a_curve_near_its_chord_is_a_straight_line(away, task, words):
+    rows = made(curves(lambda k: 0.03 * k, noise=(0.0,) * len(away)), task=task)
+    whole = {**rows[0], "metric": CONCAVITY, "reinitialized": None, "n_counts": 13}
+    rows += [{**whole, "seed": seed, "signed": one} for seed, one in enumerate(away)]
+    assert answer(rows, "cola").startswith(words)
 
 
 def test_little_data_with_pretraining_against_much_without():

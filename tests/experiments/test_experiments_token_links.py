@@ -186,6 +186,33 @@ def test_shared_words_of_pairs_need_no_annotation(tmp_path):
     assert "Not in this text: verb-subject, noun-pronoun" in EXPERIMENT.finding(rows)
 
 
+def looked_at(task, **means):
+    """Rows of [CLS] in the last layer, two heads around each mean."""
+    kinds = {"sep": "[SEP]"} | {name: name for name in means if name != "sep"}
+    common = {"link": "[CLS]", "direction": "from", "layer": 2, "control": None, "n": 9}
+    return [
+        {**common, "task": task, "head": h, "feature": kinds[name], "attention": mean + step}
+        for name, mean in means.items()
+        for h, step in enumerate((-0.01, 0.01))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("task", "means", "words"),
+    [
+        ("sst2", {"sep": 0.5, "noun": 0.2, "verb": 0.1}, "holds: [SEP] 0.500, noun 0.200"),
+        ("sst2", {"sep": 0.1, "noun": 0.2, "verb": 0.3}, "doesn't hold: verb 0.300"),
+        ("rte", {"sep": 0.5, "punctuation": 0.1, "noun": 0.2}, "doesn't hold: [SEP] 0.500"),
+        ("rte", {"sep": 0.1, "punctuation": 0.5, "noun": 0.2}, "holds: punctuation 0.500"),
+        ("sst2", {"sep": 0.5, "punctuation": 0.1}, "can't tell: [SEP] 0.500"),
+        ("sst2", {"sep": 0.1, "punctuation": 0.5}, "doesn't hold: punctuation 0.500"),
+        ("", {"sep": 0.5, "noun": 0.2}, "on text of no task: [SEP] 0.500"),
+    ],
+)
+def test_where_cls_looks_is_judged_on_a_tasks_text(task, means, words):
+    assert measured(looked_at(task, **means))["cls"].startswith(words)
+
+
 def test_the_head_noun_of_a_mention():
     (sentence,) = parse_conllu(
         "1\tthe\tthe\tDET\t_\t_\t3\tdet\t_\t_\n2\tcity\tcity\tNOUN\t_\t_\t3\tcompound\t_\t_\n"

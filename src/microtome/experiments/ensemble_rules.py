@@ -43,6 +43,8 @@ class Member(NamedTuple):
 Picked = tuple[Member, ...]
 Choose = Callable[[Indices, np.random.Generator], tuple[Picked, Picked]]
 """The ensemble that is picked on some rows, and the one that it is compared with."""
+Pick = tuple[NDArray[np.bool_], Picked, Picked]
+"""One half of the rows, as a mask, and what was chosen on it."""
 
 
 @dataclass
@@ -103,7 +105,7 @@ def ensemble_rows(stored: Ensembles, *, top: int, n_splits: int) -> list[dict[st
         if picked:  # where no deeper run is better there is no such ensemble
             rows += _fixed(stored, rule, tuple(sorted(picked)), SAME, n_deeper)
     for rule, choose in rules.items():
-        rows += _honest(stored, rule, choose, n_deeper, n_splits)
+        rows += _honest(stored, rule, _picks(stored, choose, n_splits), n_deeper)
     return rows + _of_equal_size(stored, top=top, n_splits=n_splits)
 
 
@@ -134,14 +136,19 @@ def _of_equal_size(stored: Ensembles, *, top: int, n_splits: int) -> list[dict[s
     }
     rows = []
     for (deeper, base), choose in pairs.items():
-        rows += _honest(stored, deeper, choose, equal, n_splits)
-        rows += _honest(stored, base, _second(choose), equal, n_splits)
+        picks = _picks(stored, choose, n_splits)
+        rows += _honest(stored, deeper, picks, equal)
+        rows += _honest(stored, base, [(half, second, ()) for half, _, second in picks], equal)
     return rows
 
 
-def _second(choose: Choose) -> Choose:
-    """What a pair is compared with, by itself."""
-    return lambda part, rng: (choose(part, rng)[1], ())
+def _picks(stored: Ensembles, choose: Choose, n_splits: int) -> list[Pick]:
+    """What a rule picks on one half of the rows, for many halves."""
+    dataset, rng = stored.judge.dataset, np.random.default_rng(0)
+    return [
+        (half, *choose(np.flatnonzero(half), rng))
+        for half in halves(len(dataset), clusters=dataset.clusters, n_splits=n_splits)
+    ]
 
 
 def _fixed(
@@ -164,31 +171,29 @@ def _fixed(
 
 
 def _honest(
-    stored: Ensembles, rule: str, choose: Choose, n_candidates: int, n_splits: int
+    stored: Ensembles, rule: str, picks: Sequence[Pick], n_candidates: int
 ) -> list[dict[str, Any]]:
     """Picked on one half of the rows and scored on the other, many times.
 
     Values are means over the halves; ends are medians of 97.5 % intervals. Where nothing is picked,
     or nothing to compare with, the baseline's own ensemble is taken.
     """
-    dataset = stored.judge.dataset
-    rng = np.random.default_rng(0)
-    picks: Counter[Picked] = Counter()
+    chosen: Counter[Picked] = Counter()
     ends: dict[str, list[tuple[float, ...]]] = {name: [] for name in stored.judge.metrics}
-    for half in halves(len(dataset), clusters=dataset.clusters, n_splits=n_splits):
-        picked, base = (one or stored.baseline for one in choose(np.flatnonzero(half), rng))
-        picks[picked] += 1
+    for half, *pair in picks:
+        picked, base = (one or stored.baseline for one in pair)
+        chosen[picked] += 1
         other = np.flatnonzero(~half)
         for metric, found in ends.items():
             found.append(_ends(stored, picked, base, metric, other))
-    members, count = picks.most_common(1)[0]
-    named = f"{_names(members)} ({100 * count / n_splits:.0f} % of the picks)"
+    members, count = chosen.most_common(1)[0]
+    named = f"{_names(members)} ({100 * count / len(picks):.0f} % of the picks)"
     rows = []
     for metric, found in ends.items():
         table = np.array(found)
         value, gain = table[:, 0].mean(), table[:, 3].mean()
         low, high, gain_low, gain_high = np.median(table[:, [1, 2, 4, 5]], axis=0).tolist()
-        score = Interval(float(value), low, high, len(dataset))
+        score = Interval(float(value), low, high, len(stored.judge.dataset))
         ends_of_gain = (float(gain), gain_low, gain_high)
         rows.append(_row(rule, named, metric, score, ends_of_gain, OTHER, n_candidates))
     return rows

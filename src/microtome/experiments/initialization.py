@@ -12,11 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 
 from microtome.errors import RequestError
-from microtome.experiments.experiment import Experiment, Rows, counted, percent, points
+from microtome.experiments.experiment import Experiment
 from microtome.experiments.finetuning import (
     OPTIONS,
     SEEDS,
@@ -25,10 +24,10 @@ from microtome.experiments.finetuning import (
     checked_fraction,
     training_rows,
 )
+from microtome.experiments.initialization_words import finding, measured, summary, views
 from microtome.experiments.options import Option
 from microtome.experiments.subject import MODEL, Subject, opened_rows
 from microtome.runs import Context, Result, Trial
-from microtome.views import Cell, Table, View
 
 if TYPE_CHECKING:
     import numpy as np
@@ -39,10 +38,6 @@ if TYPE_CHECKING:
     from microtome.tasks import Dataset, Evaluation
 
 NAME = "initialization"
-STARTS = ("pretrained", "random", "finetuned")
-BESIDE = ("probe", "majority")
-BELOW_IN_THE_PAPER = ("stsb", "qnli")
-CANT_TELL = "can't tell"
 
 
 def plan(subject: Subject, settings: Mapping[str, Any]) -> list[Trial]:
@@ -174,113 +169,6 @@ def score_rows(start: str, found: Evaluation, seed: int | None) -> list[dict[str
         }
         for name, score in found.scores.items()
     ]  # fmt: skip
-
-
-def values_of(rows: Rows, start: str, metric: str) -> list[float]:
-    """The scores of one start, seed by seed."""
-    return [r["value"] for r in rows if (r["start"], r["metric"]) == (start, metric)]
-
-
-def metrics_of(rows: Rows) -> list[str]:
-    """The metrics, the task's primary one first."""
-    from microtome.tasks.catalogue import all_tasks
-
-    names = list(dict.fromkeys(row["metric"] for row in rows))
-    task = next((one for one in all_tasks() if one.name == rows[0].get("task")), None)
-    return sorted(names, key=lambda name: task is None or name != task.primary)
-
-
-def views(rows: Rows) -> tuple[View, ...]:
-    """A table per metric: mean, spread and range of every start."""
-    columns = ("start", "runs", "mean", "sd", "lowest", "highest")
-    tables = []
-    for metric in metrics_of(rows):
-        cells: list[tuple[Cell, ...]] = []
-        for start in (*STARTS, *BESIDE):
-            if values := values_of(rows, start, metric):
-                spread = stdev(values) if len(values) > 1 else None
-                cells.append((start, len(values), fmean(values), spread, min(values), max(values)))
-        tables.append(Table(f"{metric} from every start", columns, tuple(cells), columns[2:]))
-    return tuple(tables)
-
-
-def finding(rows: Rows) -> str:
-    """The three starts in one sentence each, and what their differences are worth."""
-    metric = metrics_of(rows)[0]
-    shown = {start: values_of(rows, start, metric) for start in (*STARTS, *BESIDE)}
-    untrained = shown["pretrained"]
-    words = (
-        f"{metric} on {rows[0].get('task') or 'the task'}: fine-tuned from pre-trained weights"
-        f" {percent(fmean(shown['finetuned']))}, from random weights"
-        f" {percent(fmean(shown['random']))} ({counted(len(shown['random']), 'seed')});"
-        f" without fine-tuning {percent(fmean(untrained))} on average over"
-        f" {counted(len(untrained), 'untrained head')}"
-        f" ({percent(min(untrained))} to {percent(max(untrained))})."
-    )
-    if shown["probe"]:
-        words += (
-            f" A probe on the frozen model reaches {percent(shown['probe'][0])}, the answer that"
-            f" reads nothing {percent(shown['majority'][0])}."
-        )
-    return f"{words} Pre-trained against random start: {_difference(rows, 'finetuned', 'random')}."
-
-
-def _compared(rows: Rows, start: str, other: str) -> Any:  # noqa: ANN401  # SeedDifference
-    from microtome.statistics import compare_seeds
-
-    metric = metrics_of(rows)[0]
-    return compare_seeds(values_of(rows, start, metric), values_of(rows, other, metric))
-
-
-def _difference(rows: Rows, start: str, other: str) -> str:
-    found = _compared(rows, start, other)
-    if found.interval is None:
-        return f"{points(found.value)} points, {found.remark}"
-    ends = found.interval
-    return f"{points(found.value)} points ({points(ends.low)} to {points(ends.high)})"
-
-
-def summary(rows: Rows) -> dict[str, Any]:
-    """The mean of every start."""
-    metric = metrics_of(rows)[0]
-    found = {start: values_of(rows, start, metric) for start in (*STARTS, *BESIDE)}
-    means = {start: fmean(values) for start, values in found.items() if values}
-    return {
-        "metric": metric,
-        **means,
-        "pretrained_sd": stdev(found["pretrained"]) if len(found["pretrained"]) > 1 else None,
-    }
-
-
-def measured(rows: Rows) -> dict[str, str]:
-    """The two claims, on this task."""
-    gain = _compared(rows, "finetuned", "pretrained")
-    below = _compared(rows, "random", "pretrained")
-    task, idle = rows[0].get("task") or "this task", _reads_nothing(rows)
-    told = f"{verdict(below, below=True)}:" if task in BELOW_IN_THE_PAPER else f"on {task}:"
-    return {
-        "gain": f"{verdict(gain) if not idle else CANT_TELL}:"
-        f" {_difference(rows, 'finetuned', 'pretrained')} on this task against untrained heads"
-        f"{idle}",
-        "random": f"{told} {_difference(rows, 'random', 'pretrained')}",
-    }
-
-
-def _reads_nothing(rows: Rows) -> str:
-    """Words for a fine-tuning that taught no more than which answer is the commonest."""
-    metric = metrics_of(rows)[0]
-    tuned, common = (values_of(rows, start, metric) for start in ("finetuned", "majority"))
-    if not common or fmean(tuned) > common[0]:
-        return ""
-    return f", but the answer that reads nothing is as good ({percent(common[0])})"
-
-
-def verdict(difference: Any, *, below: bool = False) -> str:  # noqa: ANN401  # SeedDifference
-    """Whether the first start lies above (or below) the second."""
-    ends = difference.interval
-    if ends is None or ends.low <= 0 <= ends.high:
-        return CANT_TELL
-    return "holds" if (ends.high < 0 if below else ends.low > 0) else "doesn't hold"
 
 
 EXPERIMENT = Experiment(

@@ -34,7 +34,6 @@ from microtome.experiments.seed_curves import (
     difference,
     mean_of,
     said,
-    said_once,
 )
 from microtome.experiments.subject import Subject
 from microtome.experiments.training_sizes import (
@@ -179,15 +178,14 @@ def _single_layers(rows: Rows, metric: str) -> Curve:
 
 def finding(rows: Rows) -> str:
     """What pre-training is worth, layer by layer, in words computed from rows."""
-    words = " ".join(_of_size(rows, fraction) for fraction in sizes(rows))
-    runs = next(iter(by_place(scores(rows, sizes(rows)[0]), "reinitialized").values()))
-    return said_once(words, runs)
+    told: set[str] = set()
+    return " ".join(_of_size(rows, fraction, told) for fraction in sizes(rows))
 
 
-def _of_size(rows: Rows, fraction: float) -> str:
+def _of_size(rows: Rows, fraction: float, told: set[str]) -> str:
     own = scores(rows, fraction)
     if own[0]["side"] == "each":
-        return _of_single_layers(own, fraction)
+        return _of_single_layers(own, fraction, told)
     found = by_place(own, "reinitialized")
     first, last = min(found), max(found)
     words = (
@@ -198,11 +196,11 @@ def _of_size(rows: Rows, fraction: float) -> str:
         return f"{words}."
     words += (
         f" and {percent(mean_of(found[last]))} with {last} of {own[0]['layers']}:"
-        f" {said(difference(found[last], found[first]))}."
+        f" {said(difference(found[last], found[first]), told)}."
     )
     few = near_end(found, own[0]["layers"])
     if few is not None and first == 0 and few != last:
-        change = said(difference(found[few], found[0]))
+        change = said(difference(found[few], found[0]), told)
         words += f" The {few} {own[0]['side']} layers alone change it by {change}."
     return words + bend(shapes(rows, fraction))
 
@@ -213,14 +211,14 @@ def near_end(found: Mapping[int, Any], n_layers: int) -> int | None:
     return 2 if 2 in few else min(few, default=None)
 
 
-def _of_single_layers(own: list[Row], fraction: float) -> str:
+def _of_single_layers(own: list[Row], fraction: float, told: set[str]) -> str:
     base = [row for row in own if row["reinitialized"] == 0]
     found = by_place(own, "layer")
     worst = min(found, key=lambda layer: mean_of(found[layer]))
     return (
         f"With {size_with_rows(fraction, own[0]['n_train'])} the {own[0]['primary']} is"
         f" {percent(mean_of(base))}; of single layers, re-initialising layer {worst} leaves least:"
-        f" {said(difference(found[worst], base))}."
+        f" {said(difference(found[worst], base), told)}."
     )
 
 

@@ -71,18 +71,15 @@ def difference(changed: Sequence[Row], base: Sequence[Row]) -> SeedDifference:
     return compare_seeds(values(changed), values(base))
 
 
-def said(found: SeedDifference) -> str:
-    """A difference of trained arms in words; without enough seeds, why it decides nothing."""
-    if found.interval is None:
-        return f"{points(found.value)} points ({found.remark})"
-    return (
-        f"{points(found.value)} points ({points(found.interval.low)} to"
-        f" {points(found.interval.high)})"
-    )
+def said(found: SeedDifference, told: set[str] | None = None) -> str:
+    """A difference of trained arms in words; without enough seeds, why it decides nothing.
 
-
-def said_once(words: str, runs: Sequence[Row]) -> str:
-    """``words`` with the remark that all differences of single runs share behind the first only."""
-    remark = f" ({difference(runs, runs).remark})"
-    first, *others = words.split(remark)
-    return first + remark + "".join(others) if others else words
+    Why is left out where it is among ``told``, and added there: one text says it once.
+    """
+    if found.interval is not None:
+        low, high = points(found.interval.low), points(found.interval.high)
+        return f"{points(found.value)} points ({low} to {high})"
+    told = set() if told is None else told
+    why = "" if found.remark in told else f" ({found.remark})"
+    told.add(found.remark)
+    return f"{points(found.value)} points{why}"

@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from microtome.experiments.experiment import Row, Rows, percent, points
+from microtome.experiments.probing_words import beside, probed, recipes
 from microtome.experiments.seed_curves import by_place, difference, mean_of, said
 from microtome.experiments.training_sizes import size_name, sizes
 
@@ -160,8 +161,6 @@ def _straight(rows: Rows, curves: Mapping[float, Mapping[int, list[Row]]]) -> di
 
 def frozen_probing(rows: Rows) -> dict[str, str]:
     """What frozen layers know, as the paper's own recipe sees it where it was run."""
-    from microtome.experiments.frozen_probing import beside, probed, recipes
-
     recipe = recipes(rows)[0]
     curves = {size: by_place(probed(rows, recipe, size), "removed") for size in sizes(rows)}
     largest, *smaller = [size for size, curve in curves.items() if curve]

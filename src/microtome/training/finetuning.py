@@ -70,10 +70,11 @@ def finetune(
     check_trainable(train_rows, dev_rows)
     source = fetched(model if isinstance(model, Source) else resolve(model))
     seeds, device = seeds or Seeds.of(seed), own_device(device)
+    recipe = recipe or recipe_for(train_rows.task, source.path)
     job = _Job(
         source=source,
         edits=_edits(edits),
-        recipe=recipe or recipe_for(train_rows.task, source.path),
+        recipe=recipe,
         seed=seed,
         seeds=seeds,
         rows=train_rows.fraction(fraction, seed=seed),
@@ -83,7 +84,7 @@ def finetune(
             source, train_rows.task, seed=seeds.init, new_head=new_head, device=device
         ),
         out=None if out is None else Path(out).expanduser(),
-        watch=watch or (recipe is not None and recipe.keep == "best"),
+        watch=watch or recipe.keep == "best",
         started=started,
     )
     if job.out is not None and (job.out / RECORD).is_file():
@@ -136,7 +137,8 @@ class _Job:
 
     def judged(self, model: PreTrainedModel, dev: Encoded | None = None) -> Judged:
         """What ``model`` puts out for the dev rows, and how good that is."""
-        dev = dev or self.encoded(self.dev_rows, model)
+        if dev is None:
+            dev = self.encoded(self.dev_rows, model)
         logits = predict(model, dev)
         return scored(model, self.dev_rows, dev, logits), logits
 
@@ -172,6 +174,21 @@ class _Job:
         )
 
 
+@dataclass(eq=False)
+class _Scoring:
+    """Scores a model on dev after an epoch, and keeps the last epoch's outcome for the result."""
+
+    job: _Job
+    dev: Encoded
+    last: Judged | None = None
+
+    def __call__(self, model: PreTrainedModel) -> tuple[dict[str, float], float]:
+        self.last = self.job.judged(model, self.dev)
+        found = self.last[0]
+        values = {name: interval.value for name, interval in found.scores.items()}
+        return values, values[found.primary]
+
+
 def _trained(job: _Job, progress: Progress | None) -> Finetuned:
     if job.out is not None:
         check_empty(job.out)
@@ -185,20 +202,13 @@ def _trained(job: _Job, progress: Progress | None) -> Finetuned:
     if workplace and processes.is_first:
         workplace.prepare()
 
-    last: list[Judged] = []  # of the last epoch that was scored here
-
-    def score(model: PreTrainedModel) -> tuple[dict[str, float], float]:
-        last[:] = [job.judged(model, dev)]
-        found = last[0][0]
-        values = {name: interval.value for name, interval in found.scores.items()}
-        return values, values[found.primary]
-
+    scoring = _Scoring(job, dev)
     training = train(
         edited,
         examples_of(job.rows, rows, adapt(edited)),
         job.recipe,
         seeds=job.seeds,
-        score=score if job.watch else None,
+        score=scoring if job.watch else None,
         workplace=workplace,
         progress=progress,
         processes=processes,
@@ -208,7 +218,7 @@ def _trained(job: _Job, progress: Progress | None) -> Finetuned:
         edited,
         training.history,
         certificate,
-        judged=last[0] if last and kept_the_last else job.judged(edited, dev),
+        judged=scoring.last if scoring.last and kept_the_last else job.judged(edited, dev),
         kept_epoch=training.kept_epoch,
         micro_batch_size=training.micro_batch_size,
         threads=torch.get_num_threads(),
