@@ -16,8 +16,8 @@ from pathlib import Path
 import torch
 
 MM = 1536  # side of the square product that stands for what the machine can do
-ENOUGH = 20.0  # seconds: a rival that has been measured for so long isn't measured again
-SETTLED = 25.0  # seconds: short works are measured for so long together, in more rounds
+ENOUGH = 15.0  # seconds: a rival that has been measured for so long isn't measured again
+SETTLED = 20.0  # seconds: short works are measured for so long together, in more rounds
 MOST_ROUNDS = 10
 
 

@@ -34,8 +34,8 @@ def body_flops(sizes: dict[str, int], lengths: np.ndarray) -> int:
         sizes["num_hidden_layers"],
     )
     layer = 2 * (4 * width**2 + 2 * width * inner)
-    own = (n_layers - 1) * layer + 6 * width**2
-    maps = int((lengths**2).sum()) * 4 * width * n_layers
+    own = (n_layers - 1) * layer + 4 * width**2
+    maps = int((lengths**2).sum()) * 2 * width * (2 * n_layers - 1)
     return 2 * (int(lengths.sum()) * own + maps)
 
 
@@ -87,7 +87,7 @@ def main() -> None:
     with torch.inference_mode():
         rows = [
             job(clock, given.rounds, "sst2 lengths", short, rivals.NAIVE_LENGTH, 5.0),
-            job(clock, given.rounds, "384 tokens", np.full(2, 384), None, 1.2),
+            job(clock, given.rounds, "384 tokens", np.full(workloads.LONG_TEXTS, 384), None, 1.2),
         ]
     finish("observe_attention", rows, given)
 

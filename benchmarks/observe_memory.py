@@ -63,7 +63,7 @@ def peak(job: str, n_texts: int) -> float:
 def peak_of_two_base_models(length: int | None) -> float:
     """MB above two models of base size for their attention statistics."""
     one, two = workloads.classifier("base", 0), workloads.classifier("base", 1)
-    lengths = np.full(2, length) if length else workloads.lengths("sst2", 32)[0]
+    lengths = np.full(workloads.LONG_TEXTS, length) if length else workloads.lengths("sst2", 32)[0]
     texts = workloads.texts(lengths)
     measures = (reductions.cosine, reductions.entropy, reductions.on_first, reductions.distance)
     means = [HeadMeans(measure) for measure in measures]

@@ -30,6 +30,7 @@ SHAPES = {
         "intermediate_size": 1536,
     },
 }
+LONG_TEXTS = 8  # a batch of question answering's windows
 N_TOKENS = 30522
 FILES = {
     "sst2": ("data/glue/SST-2/dev.tsv", ("sentence",)),

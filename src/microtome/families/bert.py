@@ -56,16 +56,28 @@ class BertLike(Family):
         closed: Tensor = own.LayerNorm(own.dropout(projected) + states)
         return closed
 
+    def attention_output(self, index: int, states: Tensor, context: Tensor) -> Tensor:
+        """Where no gradient is wanted, the residual is added in place: the projection is fresh."""
+        if self._may_train:
+            return super().attention_output(index, states, context)
+        own = self.layers[index].attention.output
+        closed: Tensor = own.LayerNorm(own.dense(context).add_(states))
+        return closed
+
     def feed_forward(self, index: int, states: Tensor) -> Tensor:
         """Post-norm here too; where no gradient is wanted, without fresh memory for every step."""
         layer = self.layers[index]
         inner, outer = layer.intermediate, layer.output
         exact = isinstance(inner.intermediate_act_fn, GELUActivation)
-        if torch.is_grad_enabled() or self.model.training or not exact:
+        if self._may_train or not exact:
             return outer(inner(states), states)  # type: ignore[no-any-return]
         raised = torch.ops.aten.gelu_(inner.dense(states))
         closed: Tensor = outer.LayerNorm(outer.dense(raised).add_(states))
         return closed
+
+    @property
+    def _may_train(self) -> bool:
+        return torch.is_grad_enabled() or bool(self.model.training)
 
     def pool(self, first: Tensor) -> Tensor:
         """The pooler reads the first of a list of states, hence the extra axis."""

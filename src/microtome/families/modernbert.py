@@ -76,6 +76,13 @@ class ModernBert(Family):
         query, key = apply_rotary_pos_emb(query, key, cos, sin, unsqueeze_dim=-2)
         return query, key, value
 
+    def project_for_maps(
+        self, index: int, states: Tensor, positions: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """The projection is fused: the value comes along."""
+        query, key, _ = self.project(index, states, positions)
+        return query, key
+
     def window(self, index: int) -> int | None:
         """Sliding layers see half the config's ``local_attention`` on either side, inclusive."""
         sliding = self.layers[index].attention_type == SLIDING

@@ -154,12 +154,19 @@ class Family(ABC):
         self, index: int, states: Tensor, positions: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Query, key, value of layer ``index``: (..., D) → three of (..., H, Dh)."""
-        width = self.shape.head_width
-        query, key, value = (
-            split_heads(self.module(index, name)(states), width)
-            for name in ("query", "key", "value")
-        )
+        query, key = self.project_for_maps(index, states, positions)
+        value = split_heads(self.module(index, "value")(states), self.shape.head_width)
         return query, key, value
+
+    def project_for_maps(
+        self, index: int, states: Tensor, positions: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Query and key alone, which are all that a map needs."""
+        query, key = (
+            split_heads(self.module(index, name)(states), self.shape.head_width)
+            for name in ("query", "key")
+        )
+        return query, key
 
     def window(self, index: int) -> int | None:
         """Tokens further apart than this don't see each other in layer ``index``; None: all do."""

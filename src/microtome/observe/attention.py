@@ -136,16 +136,25 @@ class _MapRun:
         self.index = -1
 
     def enter(self, index: int) -> None:
-        """Close the layer before, and project the queries and keys of this one."""
+        """Close the layer before, and project the states for this one; nothing follows the last."""
         if self.index >= 0:
             attended = self.family.attention_output(
                 self.index, self.states, self.context.flatten(-2)
             )
             self.states = self.family.feed_forward(self.index, attended)
         self.index = index
-        query, self.key, self.value = self.family.project(index, self.states, self.chunk.positions)
+        positions = self.chunk.positions
+        if self.is_last:
+            query, self.key = self.family.project_for_maps(index, self.states, positions)
+        else:
+            query, self.key, self.value = self.family.project(index, self.states, positions)
+            self.context = torch.empty_like(self.value)
         self.query = query.mul_(self.family.scaling)
-        self.context = torch.empty_like(self.value)
+
+    @property
+    def is_last(self) -> bool:
+        """Whether the run is in the last layer, behind whose maps nothing is computed."""
+        return self.index == self.family.shape.n_layers - 1
 
     def maps_of(self, group: Group) -> Tensor:
         """The group's maps, until the next ones; its part of the context is filled in as well."""
@@ -155,7 +164,7 @@ class _MapRun:
         if mask is not None:
             maps.masked_fill_(~mask, -torch.inf)
         torch.softmax(maps, -1, out=maps)
-        if self.index < self.family.shape.n_layers - 1:
+        if not self.is_last:
             forward.by_text(self.context, group).copy_(maps @ forward.by_text(self.value, group))
         return maps
 
