@@ -16,7 +16,7 @@ from pathlib import Path
 import torch
 
 MM = 1536  # side of the square product that stands for what the machine can do
-ENOUGH = 15.0  # seconds: a rival that has been measured for so long isn't measured again
+ENOUGH = 18.0  # seconds: a work that has been measured for so long isn't measured again
 SETTLED = 20.0  # seconds: short works are measured for so long together, in more rounds
 MOST_ROUNDS = 10
 
@@ -71,20 +71,17 @@ class Clock:
 
         A shared machine is fast in one minute and slow in the next, so seconds are those at the
         run's median speed of torch.mm, which is measured before and after every work. Short works
-        get more than ``n_rounds``. The first work is ours and runs in every round; long rivals
-        leave earlier.
+        get more than ``n_rounds``, long ones fewer.
         Seconds of ``mm`` come with it: floating-point operations per second of torch.mm.
         """
         times: dict[str, list[float]] = {name: [] for name in works}  # times speed: operations
         taken = dict.fromkeys(works, 0.0)
         speeds = [self.mm()]
-        ours = next(iter(works))
-        while len(times[ours]) < n_rounds or (
-            sum(taken.values()) < SETTLED and len(times[ours]) < MOST_ROUNDS
-        ):
-            settling = len(times[ours]) >= n_rounds
+        n_done = 0
+        while n_done < n_rounds or (sum(taken.values()) < SETTLED and n_done < MOST_ROUNDS):
+            n_done += 1
             for name, work in works.items():
-                if name == ours or settling or taken[name] < ENOUGH:
+                if taken[name] < ENOUGH:
                     seconds = self.seconds(work)
                     speeds.append(self.mm())
                     taken[name] += seconds
@@ -102,8 +99,12 @@ class Clock:
         """Operations per second of a large product."""
         left, right = torch.randn(MM, MM), torch.randn(MM, MM)
         torch.mm(left, right)
-        taken = statistics.median(self.seconds(lambda: torch.mm(left, right)) for _ in range(3))
-        return 2 * MM**3 / taken
+        taken = []
+        for _ in range(3):  # without the collection of garbage that longer works begin with
+            started = self.now()
+            torch.mm(left, right)
+            taken.append(self.now() - started)
+        return 2 * MM**3 / statistics.median(taken)
 
 
 def peak_mb(work: Callable[[], object]) -> float | None:

@@ -7,6 +7,8 @@ these rows, evenly spread over the lengths; the rivals' time is scaled to the to
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import torch
 
@@ -97,14 +99,14 @@ class Loop:
         return float(np.abs(ours.baseline - self.found[chosen]).max())
 
 
-def one_pass(clock: Clock, n_rounds: int) -> Row:
-    """One ablated pass by the peers: each of them needs all 157."""
+def one_pass(clock: Clock, n_rounds: int, peers: dict[str, Callable[..., torch.Tensor]]) -> Row:
+    """One ablated pass by each of the peers, and by torch hooks: each needs all 157."""
     model = workloads.classifier("base", spread=SPREAD)
     model.set_attn_implementation("eager")
     batch = rivals.padded(workloads.texts(workloads.lengths("sst2", 8)[0]), rivals.NAIVE_LENGTH)
     wanted = rivals.logits_with_head_off(model, batch, 4, [3])
     works = {"plain": lambda: rivals.logits_with_head_off(model, batch, 4, [3])}
-    for name, ablate in rivals.peers().items():
+    for name, ablate in peers.items():
         np.testing.assert_allclose(ablate(model, batch, 4, 3), wanted, atol=1e-4, err_msg=name)
         works[name] = lambda ablate=ablate: ablate(model, batch, 4, 3)
     timed = clock.rounds(works, n_rounds)
@@ -117,7 +119,9 @@ def main() -> None:
     clock = Clock(given.clock)
     with torch.no_grad():
         rows = [job(clock, given.rounds, *one) for one in JOBS]
-        rows.append(one_pass(clock, given.rounds))
+        peers = rivals.peers()
+        if len(peers) > 1:  # hooks alone tell nothing: they are the plain loop
+            rows.append(one_pass(clock, given.rounds, peers))
     finish("observe_sweep", rows, given)
 
 

@@ -22,6 +22,7 @@ from microtome.training.recipe import Recipe
 from microtome.training.seeds import Seeds
 
 BATCH = 32
+N_COMPARED = 8  # rows whose loss and gradients must equal transformers'
 N_STEPS = {"minilm": 3, "base": 1}
 RECIPE = Recipe(learning_rate=2e-5, batch_size=BATCH, epochs=1)
 
@@ -62,13 +63,14 @@ def trainer(model: BertForSequenceClassification, own: Examples, to: int | None)
 
 
 def check_equality(shape: str, own: Examples) -> float:
-    """Loss and gradients of a batch without dropout; gives the largest difference."""
+    """Loss and gradients of a small batch without dropout; gives the largest difference."""
     torch.manual_seed(0)
     still = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
     model = BertForSequenceClassification(workloads.config(shape, num_labels=2, **still)).train()
-    rows = np.arange(BATCH)
+    rows = np.arange(N_COMPARED)
     chunk, targets = own.batch(rows)
-    loss = summed_loss("classification", logits_of(adapt(model), chunk), targets, chunk) / BATCH
+    summed = summed_loss("classification", logits_of(adapt(model), chunk), targets, chunk)
+    loss = summed / N_COMPARED
     loss.backward()
     ours = {name: value.grad.clone() for name, value in model.named_parameters()}
     model.zero_grad()

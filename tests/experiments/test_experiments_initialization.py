@@ -126,6 +126,9 @@ def test_the_claims_are_judged_by_seeds():
     idle = measured([*made, *scores("majority", [0.95])])["gain"]
     assert idle.startswith("can't tell: +4")
     assert idle.endswith("the answer that reads nothing is as good (95.0 %)")
+    near = measured([*made, *scores("majority", [fmean(high) - 0.005])])["gain"]
+    assert near.startswith("can't tell: +4")
+    assert "the answer that reads nothing isn't told from it" in near
     assert measured([*made, *scores("majority", [0.5])])["gain"].startswith("holds: +4")
     turned = [*scores("pretrained", low), *scores("random", middle), *scores("finetuned", high)]
     assert measured(turned)["random"].startswith("doesn't hold")

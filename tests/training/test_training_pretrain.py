@@ -144,6 +144,7 @@ def test_the_card_says_what_was_done(text, tmp_path):
     assert record["weights_sha256"] in card
     assert text.name in card
     assert "learning_rate: 0.0003" in card
+    assert "[CLS] must name 4 tokens of its row" in card
     assert [stage["steps"] for stage in record["recipe"]["plan"]["stages"]] == [6, 4, 4]
 
 
@@ -180,4 +181,13 @@ def test_other_text_in_the_same_folder_is_refused(text, tmp_path):
     moved = replace(request, out=tmp_path / "other", vocabulary=50)
     request.work.rename(moved.work)
     with pytest.raises(RequestError, match="was begun with"):
+        pretrain(moved)
+
+
+def test_other_settings_in_the_same_folder_are_refused(text, tmp_path):
+    request = request_for(text, tmp_path / "model")
+    pretrain(request)
+    moved = replace(request, out=tmp_path / "other", seed=1, summary_words=0)
+    request.work.rename(moved.work)
+    with pytest.raises(RequestError, match=r"begun with seed 0 \(now 1\), summary_words 4"):
         pretrain(moved)

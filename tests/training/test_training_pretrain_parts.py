@@ -9,13 +9,11 @@ import torch
 from microtome.errors import RequestError
 from microtome.families import adapt
 from microtome.training.pretrain import PretrainRequest, parse_shape
-from microtome.training.pretraining import checkpoint
-from microtome.training.pretraining.building import layer_matrices, new_model, trained_parameters
+from microtome.training.pretraining.building import trained_parameters
 from microtome.training.pretraining.evaluation import decoding_curve, heldout_scores
 from microtome.training.pretraining.forward import every_depth, masked_features, masked_loss
 from microtome.training.pretraining.growth import grown, grown_state
 from microtome.training.pretraining.loss import draw_candidates, vocabulary_loss
-from microtome.training.pretraining.optimizer import Optimizer, Rates, orthogonalized
 from microtome.training.pretraining.rows import Tokens, make_batch
 from microtome.training.pretraining.schedule import (
     Plan,
@@ -195,65 +193,6 @@ def test_the_decoding_curve_reads_every_depth_through_the_head():
         decoded = [model.cls(states).argmax(-1).numpy() for states in out.hidden_states]
     wanted = [(d[:, 1:-1] == rows[:, 1:-1]).mean() for d in decoded]
     assert curve == pytest.approx(wanted)
-
-
-# --- optimiser -----------------------------------------------------------------------------------
-
-
-def test_orthogonalized_matrices_keep_their_directions_and_lose_their_scale():
-    torch.manual_seed(0)
-    for shape in ((2, 16, 16), (2, 8, 32), (2, 32, 8)):
-        matrices = torch.randn(*shape)
-        left, _, right = torch.linalg.svd(matrices, full_matrices=False)
-        ours = orthogonalized(matrices)
-        singular = torch.linalg.svdvals(ours)
-        assert singular.max() < 1.3  # Muon's quintic aims at 0.7 to 1.2
-        assert singular.median() > 0.6
-        aligned = left.transpose(1, 2) @ ours @ right.transpose(1, 2)
-        off = aligned - torch.diag_embed(torch.diagonal(aligned, dim1=1, dim2=2))
-        assert off.abs().max() < 1e-3
-
-
-def test_the_state_of_an_optimiser_survives_a_checkpoint_bit_for_bit(tmp_path):
-    def begun():
-        model = new_model(
-            "bert", layers=2, width=16, heads=2, embedding=16, vocabulary=VOCABULARY,
-            positions=32, seed=0,
-        )  # fmt: skip
-        return model, Optimizer(trained_parameters(model), layer_matrices(model), Rates())
-
-    def update(model, optimizer, n):
-        for _ in range(n):
-            masked_loss(adapt(model), batch_of()).backward()
-            optimizer.step(1.0)
-
-    straight = begun()
-    update(*straight, 4)
-    broken = begun()
-    update(*broken, 2)
-    weights = {name: p.detach() for name, p in trained_parameters(broken[0]).items()}
-    checkpoint.write(tmp_path, weights=weights, optimizer=broken[1].state(), progress={"step": 2})
-    resumed = begun()
-    found = checkpoint.read(tmp_path)
-    assert found is not None
-    for name, parameter in trained_parameters(resumed[0]).items():
-        parameter.data.copy_(found[0][name])
-    resumed[1].load(found[1])
-    update(*resumed, 2)
-    wanted = trained_parameters(straight[0])
-    for name, parameter in trained_parameters(resumed[0]).items():
-        assert torch.equal(parameter, wanted[name]), name
-
-
-def test_a_torn_checkpoint_is_not_seen(tmp_path):
-    weights = {"w": torch.ones(2)}
-    checkpoint.write(tmp_path, weights=weights, optimizer={}, progress={"step": 1})
-    torn = tmp_path / "step-0000002"
-    torn.mkdir()
-    (torn / "weights.safetensors").write_bytes(b"half a")
-    found = checkpoint.read(tmp_path)
-    assert found is not None
-    assert found[2]["step"] == 1
 
 
 # --- growth --------------------------------------------------------------------------------------

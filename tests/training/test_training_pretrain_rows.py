@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from microtome.errors import RequestError
 from microtome.training.pretraining import text
 from microtome.training.pretraining.building import token_ids, wrapped_tokenizer
-from microtome.training.pretraining.rows import RowOrder, Tokens, cut, make_batch
+from microtome.training.pretraining.rows import RowOrder, Tokens, ask_first, cut, make_batch
 
 TOKENS = Tokens(cls=2, sep=3, mask=4, first_ordinary=5, n_vocabulary=100, full_stop=7)
 
@@ -65,6 +65,28 @@ def test_only_what_is_asked_for_changes_and_never_a_special_token():
     assert (batch.ids[~asked] == rows[~asked]).all()
     assert not np.isin(batch.labels, [TOKENS.cls, TOKENS.sep]).any()
     assert (np.diff(batch.positions, axis=1) > 0).all()
+
+
+def test_the_first_token_is_asked_for_tokens_of_its_row_the_rarer_the_more_often():
+    rows = cut(stream_of(60_000), length=52, offset=0, tokens=TOKENS)
+    batch = make_batch(rows, rate=0.3, pairs=0, tokens=TOKENS, random=np.random.default_rng(1))
+    weights = np.where(np.arange(100) < 50, 1.0, 3.0)  # of the ids
+    asked = ask_first(
+        batch, rows, n=1, weights=weights, tokens=TOKENS, random=np.random.default_rng(3)
+    )
+    assert (asked.positions[:, 0] == 0).all()
+    assert (asked.positions[:, 1:] == batch.positions).all()
+    assert (asked.labels[:, 1:] == batch.labels).all()
+    named = asked.labels[:, 0]
+    assert all(label in row[1:-1] for label, row in zip(named, rows, strict=True))
+    # Drawn in proportion to the weights: of 95 ids, 50 weigh three times as much as 45.
+    wanted = np.mean([weights[row[1:-1]][row[1:-1] >= 50].sum() / weights[row[1:-1]].sum()
+                      for row in rows])  # fmt: skip
+    assert abs((named >= 50).mean() - wanted) < 3 * (wanted * (1 - wanted) / len(rows)) ** 0.5
+    several = ask_first(
+        batch, rows, n=4, weights=weights, tokens=TOKENS, random=np.random.default_rng(3)
+    )
+    assert several.positions[:, :4].tolist() == [[0] * 4] * len(rows)
 
 
 def test_a_share_of_rows_gets_a_second_segment_after_a_sentence():

@@ -105,12 +105,18 @@ def measured(rows: Rows) -> dict[str, str]:
 
 
 def _reads_nothing(rows: Rows) -> str:
-    """Words for a fine-tuning that taught no more than which answer is the commonest."""
+    """Words for a fine-tuning that isn't told from the commonest answer, over its seeds."""
+    from microtome.statistics import over_seeds
+
     metric = metrics_of(rows)[0]
     tuned, common = (values_of(rows, start, metric) for start in ("finetuned", "majority"))
-    if not common or fmean(tuned) > common[0]:
+    if not common:
         return ""
-    return f", but the answer that reads nothing is as good ({percent(common[0])})"
+    above = over_seeds([value - common[0] for value in tuned])
+    if (above.value if above.interval is None else above.interval.low) > 0:
+        return ""
+    words = "is as good" if above.value <= 0 else "isn't told from it"
+    return f", but the answer that reads nothing {words} ({percent(common[0])})"
 
 
 def verdict(difference: Any, *, below: bool = False) -> str:  # noqa: ANN401  # SeedDifference

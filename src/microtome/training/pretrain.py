@@ -42,6 +42,7 @@ class PretrainRequest:
     stages: tuple[Stage, ...] | None = None
     grow: bool = True
     warm_start: bool = True  # word embeddings from neighbour counts, instead of chance
+    summary_words: int = 4  # tokens of its row that [CLS] must name; 0: it is asked for nothing
     length: int = 64
     n_rows: int = 64
     extra_text: tuple[Path, ...] = ()  # joins at full depth, as each stage's `extra` says
@@ -50,6 +51,7 @@ class PretrainRequest:
     seed: int = 0
     threads: int | None = None
     matrix_rate: float = 0.02
+    matrix_decay: float = 0.3
     other_rate: float = 3e-3
     checkpoint_seconds: float = 300.0
     log_steps: int = 200
@@ -66,6 +68,11 @@ class PretrainRequest:
                 f"{self.layers} layers, {self.hours} hours, held-out share {self.heldout_share} "
                 "given; at least 1, more than 0, and between 0 and 0.5 wanted"
             )
+        if not 0 <= self.summary_words < self.length - 2:
+            raise RequestError(
+                f"{self.summary_words} summary words given, 0 or more and fewer than the"
+                f" {self.length - 2} tokens of a row wanted"
+            )
         if not 8 <= self.length <= self.positions:
             raise RequestError(f"rows of {self.length} given, 8 to {self.positions} tokens wanted")
 
@@ -78,6 +85,26 @@ class PretrainRequest:
     def embedding_width(self) -> int:
         """Width of the word embeddings."""
         return self.embedding or (min(128, self.width) if self.family == "albert" else self.width)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What decides the weights, beside the text and the plan."""
+        return {
+            "family": self.family,
+            "layers": self.layers,
+            "width": self.width,
+            "heads": self.n_heads,
+            "embedding": self.embedding_width,
+            "positions": self.positions,
+            "vocabulary": self.vocabulary,
+            "lowercase": self.lowercase,
+            "seed": self.seed,
+            "warm_start": self.warm_start,
+            "summary_words": self.summary_words,
+            "matrix_rate": self.matrix_rate,
+            "matrix_decay": self.matrix_decay,
+            "other_rate": self.other_rate,
+        }
 
     @property
     def work(self) -> Path:

@@ -43,7 +43,7 @@ The text isn't part of this folder.
 
 {tokens:,} tokens in {hours:.1f} hours of training. Fresh masks in every step: 80 % [MASK], 10 %
 random, 10 % shown; a quarter of the rows has a second segment, and every second row begins anywhere
-in the position table. {extra}Muon (rate {matrix_rate:g}) for the
+in the position table. {summaries}{extra}Muon (rate {matrix_rate:g}, decay {matrix_decay:g}) for the
 matrices of the layers, AdamW (rate {other_rate:g}) for the rest; {warm_up} steps of warm-up, linear
 decay over the last {decay}. Deeper models begin as the shallower one stacked on itself. Stages with
 candidates compare the true token with that many others instead of all. No dropout. Seed {seed}.
@@ -106,13 +106,19 @@ def card(name: str, record: Mapping[str, Any]) -> str:
         training_hash=text["training_sha256"],
         heldout_hash=text["heldout_sha256"],
         extra=_extra(plan["stages"]),
+        summaries=_summaries(recipe["summary_words"]),
         warm_up=plan["warm_up"],
         decay=plan["decay"],
         **{key: recipe[key] for key in (
             "family", "layers", "width", "heads", "vocabulary", "positions", "matrix_rate",
-            "other_rate", "seed",
+            "matrix_decay", "other_rate", "seed",
         )},
     )  # fmt: skip
+
+
+def _summaries(n_words: int) -> str:
+    """What [CLS] was asked for."""
+    return f"[CLS] must name {n_words} tokens of its row. " if n_words else ""
 
 
 def _extra(stages: Sequence[Mapping[str, Any]]) -> str:

@@ -110,22 +110,7 @@ def write_folder(
 
 def recipe(request: PretrainRequest, plan: Plan) -> dict[str, Any]:
     """Every setting that decided the weights."""
-    return {
-        "family": request.family,
-        "layers": request.layers,
-        "width": request.width,
-        "heads": request.n_heads,
-        "embedding": request.embedding_width,
-        "positions": request.positions,
-        "vocabulary": request.vocabulary,
-        "lowercase": request.lowercase,
-        "seed": request.seed,
-        "warm_start": request.warm_start,
-        "matrix_rate": request.matrix_rate,
-        "other_rate": request.other_rate,
-        "license": request.license,
-        "plan": plan.as_json(),
-    }
+    return {**request.settings, "license": request.license, "plan": plan.as_json()}
 
 
 def _rounded(values: tuple[float, ...]) -> tuple[float, ...]:

@@ -26,6 +26,7 @@ class Rates:
     momentum: float = 0.95
     betas: tuple[float, float] = (0.9, 0.98)
     weight_decay: float = 0.01
+    matrix_decay: float = 0.3  # Muon's steps are large: without it matrices grow without end
     clip: float = 1.0
 
 
@@ -82,7 +83,7 @@ class Optimizer:
         for place, name in enumerate(names):
             self.momenta[name].copy_(momentum[place])
             weight = self.matrices[name]
-            weight.mul_(1 - rate * self.rates.weight_decay).add_(update[place], alpha=-rate * scale)
+            weight.mul_(1 - rate * self.rates.matrix_decay).add_(update[place], alpha=-rate * scale)
 
     def state(self) -> dict[str, Tensor]:
         """Everything but the weights, by name: `muon/NAME`, `adamw/NAME/first|second|step`."""

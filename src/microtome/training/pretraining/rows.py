@@ -6,7 +6,7 @@ on after a kill sees the same rows and the same masks as an undisturbed one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -127,6 +127,30 @@ def make_batch(
     np.put_along_axis(masked, positions, shown, axis=1)
     starts = random.integers(max(1, n_positions - rows.shape[1] + 1), size=len(rows))
     return Batch(masked, segments, positions, labels, np.where(np.arange(len(rows)) % 2, starts, 0))
+
+
+def ask_first(
+    batch: Batch,
+    rows: Array,
+    *,
+    n: int,
+    weights: Array,
+    tokens: Tokens,
+    random: np.random.Generator,
+) -> Batch:
+    """Ask [CLS] too: for `n` tokens of its row, drawn by `weights` (one per token id).
+
+    Masked tokens alone never ask it for anything, and a classifier that reads it finds nothing.
+    """
+    scores = random.random(rows.shape) ** (1 / weights[rows])
+    scores[(rows == tokens.cls) | (rows == tokens.sep)] = -1.0
+    drawn = np.argpartition(-scores, n, axis=1)[:, :n]
+    labels = np.take_along_axis(rows, drawn, axis=1)
+    return replace(
+        batch,
+        positions=np.concatenate([np.zeros_like(drawn), batch.positions], axis=1),
+        labels=np.concatenate([labels, batch.labels], axis=1),
+    )
 
 
 def split_in_two(

@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import asdict, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from microtome.training.pretraining.growth import grown, grown_state
 from microtome.training.pretraining.loss import Candidates, draw_candidates
 from microtome.training.pretraining.optimizer import Optimizer, Rates
 from microtome.training.pretraining.preparation import Prepared, prepare
-from microtome.training.pretraining.rows import Batch, RowOrder, make_batch
+from microtome.training.pretraining.rows import Array, Batch, RowOrder, ask_first, make_batch
 from microtome.training.pretraining.schedule import Plan, Stage, make_plan, outline, plan_of
 from microtome.training.pretraining.warmstart import warm_start_
 
@@ -45,11 +46,31 @@ def carry_out(request: PretrainRequest, progress: Callable[[Progress], None]) ->
     if request.threads:
         torch.set_num_threads(request.threads)
     prepared = prepare(request)
+    check_settings(request)
     plan = stored_plan(request, prepared)
     training = Training(request, prepared, plan)
     training.resume()
     training.train(progress)
     return finish(request, prepared, plan, training)
+
+
+def check_settings(request: PretrainRequest) -> None:
+    """Refuse to go on with other settings than a run was begun with."""
+    file = request.work / "settings.json"
+    if not file.exists():
+        checkpoint.write_json(file, request.settings)
+        return
+    begun = json.loads(file.read_text(encoding="utf-8"))
+    changed = [
+        f"{name} {begun.get(name)} (now {value})"
+        for name, value in request.settings.items()
+        if begun.get(name) != value
+    ]
+    if changed:
+        raise RequestError(
+            f"{request.work} was begun with {', '.join(changed)}",
+            "use another --out, or the same settings",
+        )
 
 
 def stored_plan(request: PretrainRequest, prepared: Prepared) -> Plan:
@@ -120,7 +141,12 @@ class Training:
         )
 
     def _take(self, model: PreTrainedModel) -> None:
-        rates = Rates(matrices=self.request.matrix_rate, others=self.request.other_rate)
+        request = self.request
+        rates = Rates(
+            matrices=request.matrix_rate,
+            others=request.other_rate,
+            matrix_decay=request.matrix_decay,
+        )
         self.model, self.family = model, adapt(model)
         self.optimizer = Optimizer(trained_parameters(model), layer_matrices(model), rates)
 
@@ -186,14 +212,33 @@ class Training:
         """The masked rows of a step; a function of the step and the seed."""
         stage = self.plan.stages[self.plan.at(step)[0]]
         tokens, place = self.prepared.tokens, self.plan.row_step(step)
-        return make_batch(
-            np.concatenate([order.rows(place, tokens) for order in self._rows(stage)]),
+        rows = np.concatenate([order.rows(place, tokens) for order in self._rows(stage)])
+        batch = make_batch(
+            rows,
             rate=stage.masked,
             pairs=PAIRS,
             tokens=tokens,
             random=np.random.default_rng([self.request.seed, 2, step]),
             n_positions=self.request.positions,
         )
+        if not self.request.summary_words:
+            return batch
+        return ask_first(
+            batch,
+            rows,
+            n=self.request.summary_words,
+            weights=self._rarity,
+            tokens=tokens,
+            random=np.random.default_rng([self.request.seed, 4, step]),
+        )
+
+    @cached_property
+    def _rarity(self) -> Array:
+        """The square root of each token's rank by frequency: words that say more come first."""
+        ids = self.prepared.by_frequency
+        ranks = np.empty(len(ids))
+        ranks[ids] = np.arange(1, len(ids) + 1)
+        return np.sqrt(ranks)
 
     def _rows(self, stage: Stage) -> list[RowOrder]:
         prepared, seed = self.prepared, self.request.seed
