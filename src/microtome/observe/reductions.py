@@ -20,7 +20,7 @@ from microtome.observe.attention import MapBlock
 Measure = Callable[[MapBlock], Tensor]
 HeadTable = NDArray[np.float64]  # (layers, heads)
 SMALLEST = 1e-38  # below it float32 has no normal numbers; 0 · log 0 must be 0
-LOGARITHMS_AT_ONCE = 2**18  # 1 MB
+LOGARITHMS_AT_ONCE = 2**18  # 1 MB, which stays in cache
 
 
 class HeadMeans:
