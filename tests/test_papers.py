@@ -7,6 +7,7 @@ from dataclasses import FrozenInstanceError
 
 import pytest
 
+from microtome.experiments import find_experiment
 from microtome.papers import CLAIMS, FIGURES, KAO_A, KAO_B, KOVALEVA, SINGH, claims, matching
 from microtome.report import reported
 
@@ -169,15 +170,18 @@ def decoding_rows(values):
     ]  # fmt: skip
 
 
-def test_what_was_measured_comes_from_the_rows():
-    first = reported(
-        "decoding", "nano-bert", "micro-sentiment", decoding_rows([0.1, 0.9, 0.7, 0.8])
-    )
-    doctored = reported(
-        "decoding", "nano-bert", "micro-sentiment", decoding_rows([0.1, 0.9, 0.8, 0.6])
-    )
-    assert [one.measured for one in first][:2] == ["1 of 2", "40.0 %; all tokens 80.0 %"]
-    assert [one.measured for one in doctored][:2] == ["2 of 2", "30.0 %; all tokens 60.0 %"]
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ([0.1, 0.9, 0.7, 0.8], ["1 of 2", "40.0 %; all tokens 80.0 %"]),
+        ([0.1, 0.9, 0.8, 0.6], ["2 of 2", "30.0 %; all tokens 60.0 %"]),
+    ],
+)
+def test_what_was_measured_comes_from_the_rows(values, words):
+    rows = decoding_rows(values)
+    measured = find_experiment("decoding").measured(rows)
+    found = reported("decoding", "nano-bert", "micro-sentiment", rows, measured=measured)
+    assert [one.measured for one in found][:2] == words
 
 
 def test_a_paper_s_number_appears_beside_the_mean_over_seeds():

@@ -124,26 +124,6 @@ def _whole_layer(rows: Rows) -> str:
     return f"from {texts[0]} to {texts[1]}"
 
 
-def _inner_depths(rows: Rows) -> str:
-    inner = [row for row in rows if 0 < row["depth"] < row["layers"]]
-    high = [row for row in inner if row["accuracy"] >= 0.8]
-    return f"{len(high)} of {len(inner)}"
-
-
-def _first_token(rows: Rows) -> str:
-    last = max(rows, key=lambda row: row["depth"])
-    if not is_number(last.get("first_token_accuracy")):
-        return ""
-    ours = f"{percents(last['first_token_accuracy'])} %"
-    return f"{ours}; all tokens {percents(last['accuracy'])} %"
-
-
-def _control(rows: Rows) -> str:
-    inner = [row for row in rows if 0 < row["depth"] < row["layers"] and is_number(row["control"])]
-    as_good = [row for row in inner if row["control"] >= row["accuracy"] - 0.1]
-    return f"random blocks do about as well at {len(as_good)} of {len(inner)} inner depths"
-
-
 def _removal(rows: Rows) -> str:
     cuts = [row for row in rows if row.get("target") != "baseline" and is_number(row.get("low"))]
     free = [row for row in cuts if row["low"] > FREE]
@@ -151,11 +131,6 @@ def _removal(rows: Rows) -> str:
 
 
 MEASURES: Mapping[str, Mapping[str, Callable[[Rows], str]]] = {
-    "decoding": {
-        "inner depths": _inner_depths,
-        "first token": _first_token,
-        "control": _control,
-    },
     "head-disabling": {
         "best head": _best_head,
         "random head": _random_head,
