@@ -35,7 +35,8 @@ BELOW["experiments"] = {
 }  # fmt: skip
 BELOW["experiments"] |= {"evaluation"}
 BELOW["study"] = {*BELOW["experiments"], "experiments", "report"}
-BELOW["examination"] = {*BELOW["study"], "study"}
+BELOW["several_tasks"] = {"errors", "experiments", "tasks", "views"}
+BELOW["examination"] = {*BELOW["study"], "study", "several_tasks"}
 
 WITHOUT_TORCH = ("edits", "statistics", "runs", "report", "views", "papers", "values", "errors")
 HEAVY = {"torch", "transformers"}

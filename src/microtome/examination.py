@@ -7,7 +7,7 @@ out; one that fails is reported, and the others go on.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,8 @@ from microtome.errors import RequestError, RunError
 from microtome.experiments import Rows, Subject, subject_of
 from microtome.report.page import Page, Section
 from microtome.runs import RunResult, open_run
-from microtome.study import Part, Row, Study, Wanted, Workers, part_of, study
-from microtome.views import Cell, Table
+from microtome.study import Part, Row, Study, Wanted, Workers, parts_of, study
+from microtome.views import Cell, Table, View
 
 EXAMINATION = "examination"
 PARTS = ("head-disabling", "layer-removal", "decoding")
@@ -150,22 +150,33 @@ def page_of(result: RunResult) -> Page:
     asked = result.request
     # The request is stored with its keys sorted; people read the examination in its own order.
     order = [*PARTS, *sorted(set(asked["experiments"]) - set(PARTS))]
-    parts = [part_of(name, result) for name in order if name in asked["experiments"]]
+    tasks = asked.get("tasks", [asked["task"]])
+    named = [name for name in order if name in asked["experiments"]]
+    parts = [part for name in named for part in parts_of(name, result, tasks)]
     sections = [part.section(asked["model"], asked["task"]) for part in parts]
-    what = ", ".join(part.experiment.name for part in parts).capitalize()
+    what = ", ".join(named).capitalize()
     if asked.get("kind") == EXAMINATION:
         sections += [_left_out(name) for name in PARTS if name not in asked["experiments"]]
         what = "Examination"
-    on = f" on {asked['task']}" if asked["task"] else ""
+    on = f" on {', '.join(tasks)}" if asked["task"] else ""
     return Page(
         title=f"{what} of {_short(asked['model'])}{on}",
         model=asked["model"],
         task=asked["task"],
         answers=tuple(part.finding for part in parts),
         sections=tuple(sections),
-        front=tuple(cost_table(parts)),
+        front=(*(cost_table(parts) if len(tasks) == 1 else ()), *_task_by_task(parts)),
         facts=facts_of(result),
     )
+
+
+def _task_by_task(parts: Sequence[Part]) -> Iterator[View]:
+    """Of an experiment on several tasks, the curves of all in one picture."""
+    from microtome.several_tasks import overlaid
+
+    done = [part for part in parts if part.task and not part.problems]
+    for name in dict.fromkeys(part.experiment.name for part in done):
+        yield from overlaid({one.task: one.views for one in done if one.experiment.name == name})
 
 
 def _short(model: str) -> str:
@@ -232,7 +243,11 @@ def facts_of(result: RunResult) -> dict[str, Any]:
     import json
 
     stored = json.loads((result.folder / "run.json").read_text(encoding="utf-8"))
-    content = {k: v for record in result.records.values() for k, v in record.content.items()}
+    found: dict[str, dict[str, None]] = {}
+    for record in result.records.values():
+        for name, value in record.content.items():
+            found.setdefault(name, {})[value] = None
+    content = {name: ", ".join(values) for name, values in found.items()}
     kept = ("versions", "commit", "machine", "threads", "request")
     return {key: stored[key] for key in kept if key in stored} | {"content": content}
 

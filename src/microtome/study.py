@@ -1,4 +1,4 @@
-"""Experiments on one subject, from a request to rows, findings and a report: one resumable run."""
+"""Experiments on a subject, from a request to rows, findings and a report: one resumable run."""
 
 from __future__ import annotations
 
@@ -11,17 +11,22 @@ from microtome.errors import RequestError, RunError
 from microtome.experiments import Experiment, Subject, find_experiment
 from microtome.report.page import Reported, Section, Status
 from microtome.runs import RunResult, run
+from microtome.views import View
 
 Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Part:
-    """One experiment of a run: its rows, and what went wrong."""
+    """One experiment of a run: its rows, and what went wrong.
+
+    ``task`` is named where a run has several: each of them is a part of its own.
+    """
 
     experiment: Experiment
     rows: tuple[Row, ...]
     problems: tuple[str, ...] = ()
+    task: str = ""
 
     @property
     def status(self) -> Status:
@@ -31,21 +36,27 @@ class Part:
     @property
     def finding(self) -> str:
         """In words; a part that failed says so."""
+        which = f"{self.task}: " if self.task else ""
         if self.problems:
-            return f"not measured: {self.problems[0]}"
-        return self.experiment.finding(self.rows)
+            return f"{which}not measured: {self.problems[0]}"
+        return which + self.experiment.finding(self.rows)
+
+    @property
+    def views(self) -> tuple[View, ...]:
+        """Its figures and tables; none where it failed."""
+        return () if self.problems else self.experiment.views(self.rows)
 
     def section(self, model: str, task: str) -> Section:
         """As a report shows it, with what the papers say of this model and task."""
         return Section(
-            name=self.experiment.name,
+            name=f"{self.experiment.name} on {self.task}" if self.task else self.experiment.name,
             question=self.experiment.question,
             source=self.experiment.section,
             status=self.status,
             finding=self.finding,
-            views=() if self.problems else self.experiment.views(self.rows),
+            views=self.views,
             method=self.experiment.method,
-            reported=self._reported(model, task),
+            reported=self._reported(model, self.task or task),
             rows=self.rows,
             problem="; ".join(self.problems),
         )
@@ -54,8 +65,7 @@ class Part:
         """In a notebook: the question, the finding, and the figures."""
         from microtome.report import html_of
 
-        views = () if self.problems else self.experiment.views(self.rows)
-        return html_of(*views, title=self.experiment.question, texts=[self.finding])
+        return html_of(*self.views, title=self.experiment.question, texts=[self.finding])
 
     def _reported(self, model: str, task: str) -> tuple[Reported, ...]:
         from microtome.report import reported
@@ -81,7 +91,7 @@ class Workers:
 class Study:
     """A finished pass over a run, part by part."""
 
-    subject: Subject
+    subject: Subject  # the first of several
     folder: Path
     parts: tuple[Part, ...]
     result: RunResult
@@ -104,7 +114,7 @@ class Wanted:
 
 
 def study(
-    subject: Subject,
+    subject: Subject | Sequence[Subject],
     wanted: Sequence[Wanted],
     out: str | Path,
     *,
@@ -114,26 +124,32 @@ def study(
 ) -> Study:
     """Run the experiments into one folder; what is there already isn't run again.
 
-    ``begin`` is called once all is planned: what can't work has been refused by then.
+    Several subjects are one model on several tasks. ``begin`` is called once all is planned: what
+    can't work has been refused by then.
     """
     if not wanted:
         raise RequestError("no experiment asked for", "name at least one")
     workers = workers or Workers()
+    subjects = [subject] if isinstance(subject, Subject) else list(subject)
     planned = [(find_experiment(one.name), one.settings) for one in wanted]
     plans = [
-        (experiment, experiment.plan(subject, experiment.settings(settings)))
+        experiment.plan(one, experiment.settings(settings))
         for experiment, settings in planned
+        for one in subjects
     ]
     begin()
+    first, tasks = subjects[0], [one.task for one in subjects]
     request = {
         "kind": kind,
-        "model": subject.model,
-        "task": subject.task,
-        "rows": subject.rows.as_json(),
+        "model": first.model,
+        "task": ",".join(tasks),
+        "rows": first.rows.as_json(),
         "experiments": {e.name: e.settings(settings) for e, settings in planned},
     }
+    if len(tasks) > 1:
+        request["tasks"] = tasks
     result = run(
-        [trial for _, trials in plans for trial in trials],
+        [trial for trials in plans for trial in trials],
         out,
         request,
         executor=workers.executor,
@@ -144,24 +160,40 @@ def study(
         track=workers.track,
         ray_address=workers.ray_address,
     )
-    parts = tuple(part_of(experiment.name, result) for experiment, _ in plans)
-    return Study(subject, Path(out), parts, result)
+    parts = tuple(part for one, _ in planned for part in parts_of(one.name, result, tasks))
+    return Study(first, Path(out), parts, result)
 
 
-def part_of(name: str, result: RunResult) -> Part:
-    """One experiment's part of a run, from its records alone."""
-    own = [one for one in result.records.values() if one.columns.get("experiment") == name]
+def parts_of(name: str, result: RunResult, tasks: Sequence[str]) -> list[Part]:
+    """One experiment's parts of a run, task by task where there are several."""
+    if len(tasks) < 2:
+        return [part_of(name, result)]
+    return [part_of(name, result, task) for task in tasks]
+
+
+def part_of(name: str, result: RunResult, task: str = "") -> Part:
+    """One experiment's part of a run, from its records alone; of one task only, if it is named."""
+    own = [
+        one
+        for one in result.records.values()
+        if one.columns.get("experiment") == name and task in ("", one.columns.get("task"))
+    ]
     rows = tuple({**record.columns, **row} for record in own if record.ok for row in record.rows)
     problems = tuple(f"{record.name}: {record.error}" for record in own if not record.ok)
-    return Part(find_experiment(name), rows, problems)
+    return Part(find_experiment(name), rows, problems, task)
 
 
 def only(done: Study) -> Part:
     """The one part of a study of one experiment; a failed one is raised."""
-    part = done.parts[0]
-    if part.problems:
-        raise RunError(
-            f"{part.experiment.name} failed: {part.problems[0]}",
-            f"the run keeps what is done; see {done.folder}/records, then --retry-failed",
-        )
-    return part
+    check_done(done)
+    return done.parts[0]
+
+
+def check_done(done: Study) -> None:
+    """Raise the first part that failed."""
+    for part in done.parts:
+        if part.problems:
+            raise RunError(
+                f"{part.experiment.name} failed: {part.problems[0]}",
+                f"the run keeps what is done; see {done.folder}/records, then --retry-failed",
+            )

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from by_definition import expected_most
 from eager_maps import eager_maps
 from experiment_rows import rows_of
 from handmade import HEAD, LAYER, attends_to_words
@@ -37,6 +38,8 @@ LINES = [
     ("dogs and the bird likes it", "likes", ["dogs"]),
     ("she runs not very good and sings", "runs", ["sings"]),
     ("he and she was in the quick car", "was", ["car"]),
+    ("yes it was red and the big tree is new", "new", ["it", "red"]),
+    ("the dogs and cats was never caring now", "caring", ["dogs and cats"]),
 ]
 
 
@@ -45,63 +48,78 @@ def published(path, lines=LINES):
     return path
 
 
-def by_hand(model, tokenizer, lines):
+def link_of(tokenizer, line):
+    """Pairs of a piece of the target and one of an element, and all ordinary pieces."""
+    text, target, elements = line
+    words = text.split()
+    owners = tokenizer(words, is_split_into_words=True).word_ids()
+    ordinary = [p for p, owner in enumerate(owners) if owner is not None]
+    wanted = {words.index(word) for element in elements for word in element.split()}
+    queries = [p for p in ordinary if owners[p] == words.index(target)]
+    keys = [p for p in ordinary if owners[p] in wanted]
+    return [(q, k) for q in queries for k in keys], ordinary
+
+
+def placements(link, ordinary, *, key_moves):
+    """Where the link could stand, too: moved as a whole, or its queries alone."""
+    steps = [step for step in range(-40, 41) if step]
+    moved = [[(q + step, k + step * key_moves) for q, k in link] for step in steps]
+    return [
+        pairs for pairs in moved
+        if {p for pair in pairs for p in pair} <= set(ordinary) and all(q != k for q, k in pairs)
+    ]  # fmt: skip
+
+
+def by_hand(model, tokenizer, lines, turn):
     """score, offset control, stripe control, count control: (4, layers, heads), by plain loops."""
     gathered = []
-    for text, target, elements in lines:
-        words = text.split()
-        owners = tokenizer(words, is_split_into_words=True).word_ids()
-        ordinary = [p for p, owner in enumerate(owners) if owner is not None]
-        wanted = {words.index(e) for element in elements for e in element.split()}
-        queries = [p for p in ordinary if owners[p] == words.index(target)]
-        keys = [p for p in ordinary if owners[p] in wanted]
-        link = [(q, k) for q in queries for k in keys]
-        maps = eager_maps(model, tokenizer, text)
+    for line in lines:
+        link, ordinary = link_of(tokenizer, line)
+        link = [pair[::turn] for pair in link]
+        maps = eager_maps(model, tokenizer, line[0])
 
         def most(pairs, maps=maps):
             return np.max([maps[:, :, q, k] for q, k in pairs], axis=0)
 
-        moved = [[(q + s, k + s) for q, k in link] for s in range(-40, 41) if s]
-        stripes = [[(q + s, k) for q, k in link] for s in range(-40, 41) if s]
-        inside = [p for p in moved if {i for pair in p for i in pair} <= set(ordinary)]
-        others = [
-            p for p in stripes
-            if {i for pair in p for i in pair} <= set(ordinary) and all(q != k for q, k in p)
-        ]  # fmt: skip
-        pairs = [(q, k) for q in ordinary for k in ordinary if q != k]
-        weights = np.stack([maps[:, :, q, k] for q, k in pairs], axis=-1)
-        if len(link) == 1:
-            count = weights.mean(-1)
-        else:
-            assert len(link) == 2
-            first, second = np.triu_indices(len(pairs), 1)
-            count = np.maximum(weights[..., first], weights[..., second]).mean(-1)
-        gathered.append(
-            [most(link), np.mean([most(p) for p in inside], 0),
-             np.mean([most(p) for p in others], 0), count]
-        )  # fmt: skip
-    return np.mean(gathered, axis=0)
+        moved = [most(pairs) for pairs in placements(link, ordinary, key_moves=1)]
+        stripes = [most(pairs) for pairs in placements(link, ordinary, key_moves=0)]
+        every = np.stack([maps[:, :, q, k] for q in ordinary for k in ordinary if q != k])
+        if moved:  # a link that fits nowhere else is left out
+            count = expected_most(every, len(link))
+            gathered.append([most(link), np.mean(moved, 0), np.mean(stripes, 0), count])
+    return np.mean(gathered, axis=0), len(gathered)
 
 
-def equal_maps(rows, wanted):
-    """The predicate→element rows, each one checked against the maps by hand."""
-    own = [row for row in rows if row["direction"] == "predicate→element"]
-    for row in own:
-        score, control, stripe, count = wanted[:, row["layer"], row["head"]]
-        assert row["score"] == pytest.approx(score, abs=1e-5)
-        assert row["control"] == pytest.approx(control, abs=1e-5)
-        assert row["stripe_control"] == pytest.approx(stripe, abs=1e-5)
-        assert row["count_control"] == pytest.approx(count, abs=1e-5)
-    return own
+def check_equal(rows, model, tokenizer, lines):
+    """Every row of both directions against the maps by hand."""
+    for turn, direction in ((1, "predicate→element"), (-1, "element→predicate")):
+        wanted, n = by_hand(model, tokenizer, lines, turn)
+        own = [row for row in rows if row["direction"] == direction]
+        assert len(own) == wanted[0].size
+        for row in own:
+            score, control, stripe, count = wanted[:, row["layer"], row["head"]]
+            assert row["score"] == pytest.approx(score, abs=1e-5)
+            assert row["control"] == pytest.approx(control, abs=1e-5)
+            assert row["excess"] == pytest.approx(score - control, abs=1e-5)
+            assert row["stripe_control"] == pytest.approx(stripe, abs=1e-5)
+            assert row["count_control"] == pytest.approx(count, abs=1e-5)
+            assert row["n"] == n
 
 
 def test_every_map_equals_one_computed_from_eager_attention(model, tmp_path):
     rows = rows_of(NAME, model, frames=str(published(tmp_path / "frames.txt")))
-    wanted = by_hand(load(model), load_tokenizer(model), LINES)
-    assert len(rows) == 24
-    own = equal_maps(rows, wanted)
-    assert len(own) == 12
-    assert all(row["n"] == 4 and row["delta"] is None for row in own)
+    tokenizer = load_tokenizer(model)
+    assert sorted(len(link_of(tokenizer, line)[0]) for line in LINES) == [1, 1, 1, 2, 2, 10]
+    check_equal(rows, load(model), tokenizer, LINES)
+    assert all(row["delta"] is None for row in rows)
+
+
+def test_an_exemplar_that_fits_nowhere_else_is_left_out_of_every_column(model, tmp_path):
+    alone = ("it was red and the big tree is new", "new", ["it", "red"])  # first word and last
+    lines = [*LINES, alone]
+    rows = rows_of(NAME, model, frames=str(published(tmp_path / "frames.txt", lines)))
+    assert {(row["n"], row["n_alone"]) for row in rows} == {(len(LINES), 1)}
+    check_equal(rows, load(model), load_tokenizer(model), lines)
 
 
 def lines_with(elements):
@@ -230,24 +248,17 @@ def test_the_command_runs_and_reports(model, tmp_path, capsys):
 def test_minilm_on_published_sentences_equals_eager_attention(tmp_path, shared_data):
     every = shared_data("data/frames/framenet_examples_published.txt").read_text().splitlines()
     lines = []
-    for line in every:
-        if not line.strip():
-            continue
+    for line in filter(str.strip, every):
         text, _, rest = line.partition("[")
         *words, target = text.split()
         elements = ast.literal_eval(f"[{rest}")
-        once = words.count(target) == 1 and all(
-            words.count(w) == 1 for element in elements for w in element.split()
-        )
-        if once and len(elements) == 1 and "'" not in text:
+        wanted = [target, *(word for element in elements for word in element.split())]
+        if all(words.count(word) == 1 for word in wanted):  # where they stand is plain
             lines.append((" ".join(words), target, elements))
     tokenizer = load_tokenizer("minilm")
-
-    def n_pairs(line):
-        target, elements = line[1], " ".join(line[2])
-        return len(tokenizer.tokenize(target)) * len(tokenizer.tokenize(elements))
-
-    lines = [line for line in lines if n_pairs(line) <= 2][:25]
+    lines = [line for line in lines if len(line[2]) > 1] + lines[:30]
+    n_pairs = [len(link_of(tokenizer, line)[0]) for line in lines]
+    assert min(n_pairs) == 1
+    assert max(n_pairs) > 4
     rows = rows_of(NAME, "minilm", frames=str(published(tmp_path / "some.txt", lines)))
-    wanted = by_hand(load("minilm"), tokenizer, lines)
-    assert len(equal_maps(rows, wanted)) == 72
+    check_equal(rows, load("minilm"), tokenizer, lines)

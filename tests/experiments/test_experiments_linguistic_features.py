@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from by_definition import FEATURES_IN_UD, expected_most
 from eager_maps import eager_maps
 from experiment_rows import rows_of
 from gold_subjects import subject_words
@@ -16,11 +17,15 @@ from microtome import load, load_tokenizer
 from microtome.cli import run
 from microtome.evaluation import encode_for
 from microtome.experiments import Rows, find_experiment
-from microtome.experiments.annotated_text import cut_into_words, encode_passages, gold_passages
+from microtome.experiments.annotated_text import (
+    cut_into_words,
+    encode_passages,
+    gold_passages,
+    treebank_passages,
+)
 from microtome.experiments.linguistic_features import measured
 from microtome.experiments.received_attention import chance_weights
 from microtome.tasks import open_data
-from microtome.tasks.treebanks import read_conllu
 from tiny import tiny_model, tiny_tokenizer
 
 pytestmark = pytest.mark.usefixtures("own_folder")
@@ -75,40 +80,65 @@ def saved(folder, seed=0, head="none"):
     return folder
 
 
-def expected_most(values, k):
+def drawn_most(values, k):
     """The mean over all ways to draw k of the values of the largest drawn."""
-    return np.mean([max(some) for some in combinations(values, k)])
+    return np.mean([np.max(some, axis=0) for some in combinations(values, k)], axis=0)
 
 
-def by_hand(model, mode):
-    """(feature → (layers, heads)) of attention, attention × length, control; by plain loops."""
-    tokenizer = tiny_tokenizer()
-    texts = [[line.split("\t")[1] for line in s.splitlines()[1:]] for s in
-             TREEBANK.strip().split("\n\n")]  # fmt: skip
+def small_texts():
+    """(text, the characters of its words, feature → its words), from the treebank above."""
+    for number, block in enumerate(TREEBANK.strip().split("\n\n")):
+        words = [line.split("\t")[1] for line in block.splitlines()[1:]]
+        starts = [len(" ".join([*words[:i], ""])) for i in range(len(words))]
+        spans = [(start, start + len(word)) for start, word in zip(starts, words, strict=True)]
+        yield " ".join(words), spans, {name: own[number] for name, own in BY_HAND.items()}
+
+
+def tokens_of(n_pieces, words, mode):
+    """Pieces that count as one token; in ``word`` mode a word, or words that share a piece."""
+    tokens = [{piece} for piece in range(n_pieces)]
+    for pieces in words if mode == "word" else ():
+        touched = [token for token in tokens if token & set(pieces)]
+        tokens = [token for token in tokens if token not in touched] + [set.union(*touched)]
+    return sorted(sorted(token) for token in tokens)
+
+
+def by_hand(model, tokenizer, texts, mode, expected):
+    """feature → attention, × length, control and the number of texts; by plain loops."""
     gathered: dict = {}
-    for number, words in enumerate(texts):
-        maps = eager_maps(model, tokenizer, " ".join(words))
-        owners = tokenizer(words, is_split_into_words=True).word_ids()
-        units = [[p] for p in range(len(owners))]
-        if mode == "word":
-            units = [[0], *([p for p, o in enumerate(owners) if o == w] for w in range(len(words)))]
-            units.append([len(owners) - 1])
+    for text, spans, features in texts:
+        maps = eager_maps(model, tokenizer, text)  # (layers, heads, L, L)
+        offsets = tokenizer(text, return_offsets_mapping=True)["offset_mapping"]
+        words = [[p for p, (a, b) in enumerate(offsets) if a < stop and b > start]
+                 for start, stop in spans]  # fmt: skip
+        tokens = tokens_of(len(offsets), words, mode)
         received = np.stack(
             [
-                np.mean([maps[:, :, q][..., key].sum(-1).mean(-1) for q in units], axis=0)
-                for key in units
+                np.mean([maps[:, :, query][..., key].sum(-1).mean(-1) for query in tokens], axis=0)
+                for key in tokens
             ]
-        )  # (units, layers, heads)
-        ordinary = [u for u, pieces in enumerate(units) if owners[pieces[0]] is not None]
-        sets = {name: [u for u in ordinary if owners[units[u][0]] in marked[number]]
-                for name, marked in BY_HAND.items()}  # fmt: skip
-        sets |= {"[CLS]": [0], "[SEP]": [len(units) - 1]}
-        for name, chosen in sets.items():
+        )  # (tokens, layers, heads)
+        marked = {name: {p for w in own for p in words[w]} for name, own in features.items()}
+        marked |= {"[CLS]": {0}, "[SEP]": {len(offsets) - 1}}
+        for name, pieces in marked.items():
+            chosen = [t for t, token in enumerate(tokens) if pieces & set(token)]
             if chosen:
-                chance = np.apply_along_axis(expected_most, 0, received[ordinary], len(chosen))
                 most = received[chosen].max(0)
-                gathered.setdefault(name, []).append((most, most * len(units), chance))
-    return {name: np.mean(triples, axis=0) for name, triples in gathered.items()}
+                chance = expected(received[1:-1], len(chosen))  # [CLS] and [SEP] aside
+                gathered.setdefault(name, []).append((most, most * len(tokens), chance))
+    return {name: (*np.mean(own, axis=0), len(own)) for name, own in gathered.items()}
+
+
+def check_equal(rows, wanted):
+    assert {row["feature"] for row in rows} == set(wanted)
+    for row in rows:
+        *maps, n = wanted[row["feature"]]
+        most, scaled, chance = (one[row["layer"], row["head"]] for one in maps)
+        assert row["attention"] == pytest.approx(most, abs=1e-5)
+        assert row["times_length"] == pytest.approx(scaled, abs=1e-4)
+        assert row["control"] == pytest.approx(chance, abs=1e-5)
+        assert row["excess"] == pytest.approx(most - chance, abs=1e-5)
+        assert (row["n"], row["checkpoint"]) == (n, "pretrained")
 
 
 @pytest.mark.parametrize("mode", ["paper", "word"])
@@ -116,17 +146,9 @@ def test_every_map_equals_one_computed_from_eager_attention(tmp_path, treebank, 
     folder = saved(tmp_path / "model")
     modifiers = ["modifiers=upos=ADJ & deprel=amod"]
     rows = rows_of(NAME, folder, treebank=str(treebank), mode=mode, features=modifiers)
-    wanted = by_hand(load(folder), mode)
-    assert {row["feature"] for row in rows} == set(wanted)
+    wanted = by_hand(load(folder), tiny_tokenizer(), small_texts(), mode, drawn_most)
     assert len(rows) == len(wanted) * 3 * 4
-    for row in rows:
-        place = row["layer"], row["head"]
-        most, scaled, chance = (one[place] for one in wanted[row["feature"]])
-        assert row["attention"] == pytest.approx(most, abs=1e-5)
-        assert row["times_length"] == pytest.approx(scaled, abs=1e-4)
-        assert row["control"] == pytest.approx(chance, abs=1e-5)
-        assert row["excess"] == pytest.approx(most - chance, abs=1e-5)
-        assert row["checkpoint"] == "pretrained"
+    check_equal(rows, wanted)
 
 
 def test_difference_maps_are_differences(tmp_path, treebank):
@@ -183,7 +205,8 @@ def test_the_expected_maximum_is_exact(m, k):
     values = np.sort(np.random.default_rng(m * k).random(m))[::-1].copy()
     weights = chance_weights(torch.tensor([k]), torch.tensor([m]), m + 2)[0, :m].numpy()
     assert weights.sum() == pytest.approx(1.0)
-    assert values @ weights == pytest.approx(expected_most(values, k))
+    assert values @ weights == pytest.approx(drawn_most(values, k))
+    assert expected_most(values, k) == pytest.approx(drawn_most(values, k))
 
 
 def test_wrong_requests_are_one_line(tmp_path, treebank, capsys):
@@ -226,29 +249,21 @@ def test_words_without_a_tagger():
     assert all(sentence.text[w.start : w.stop] == w.form for w in sentence.words)
 
 
-@pytest.mark.real
-def test_minilm_on_a_real_treebank_equals_eager_attention(tmp_path, shared_data):
-    path = shared_data("data/ud_ewt/en_ewt-ud-dev.conllu")
-    rows = rows_of(NAME, "minilm", Rows(limit=12), treebank=str(path))
-    by_place = {(r["feature"], r["layer"], r["head"]): r["attention"] for r in rows}
-    from microtome.experiments.annotated_text import treebank_passages
+def treebank_texts(path, n):
+    for passage in treebank_passages(path, limit=n):
+        words = passage.sentences[0].sentence.words
+        features = {name: [i for i, word in enumerate(words) if holds(word)]
+                    for name, holds in FEATURES_IN_UD.items()}  # fmt: skip
+        yield passage.text, [(word.start, word.stop) for word in words], features
 
-    model, tokenizer = load("minilm"), load_tokenizer("minilm")
-    known = {sentence.text: sentence for sentence in read_conllu(path)}
-    maxima = []
-    for passage in treebank_passages(path, limit=12):
-        sentence = known[passage.text]
-        spans = [(w.start, w.stop) for w in sentence.words if w.upos in ("NOUN", "PROPN")]
-        offsets = tokenizer(passage.text, return_offsets_mapping=True)["offset_mapping"]
-        places = [
-            p
-            for p, (a, b) in enumerate(offsets)
-            if any(a < stop and b > start for start, stop in spans)
-        ]
-        if places:
-            maps = eager_maps(model, tokenizer, passage.text)
-            maxima.append(maps.mean(2)[:, :, places].max(-1))
-    wanted = np.mean(maxima, axis=0)
-    for (feature, layer, head), attention in by_place.items():
-        if feature == "nouns":
-            assert attention == pytest.approx(wanted[layer, head], abs=1e-5)
+
+@pytest.mark.real
+@pytest.mark.parametrize("mode", ["paper", "word"])
+def test_minilm_on_a_real_treebank_equals_eager_attention(shared_data, mode):
+    path = shared_data("data/ud_ewt/en_ewt-ud-dev.conllu")
+    rows = rows_of(NAME, "minilm", Rows(limit=12), treebank=str(path), mode=mode)
+    texts = treebank_texts(path, 12)
+    wanted = by_hand(load("minilm"), load_tokenizer("minilm"), texts, mode, expected_most)
+    assert set(wanted) == {*FEATURES_IN_UD, "[CLS]", "[SEP]"}
+    assert len(rows) == len(wanted) * 6 * 12
+    check_equal(rows, wanted)

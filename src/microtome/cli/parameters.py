@@ -23,6 +23,12 @@ Device = Annotated[str, typer.Option("--device", help="Where to compute, as torc
 Task = Annotated[
     str | None, typer.Option("--task", help="A task's name: see 'microtome list tasks'.")
 ]
+Tasks = Annotated[
+    str | None,
+    typer.Option(
+        "--tasks", help="Several tasks, as sst2,cola; --data then holds a folder for each."
+    ),
+]
 Data = Annotated[
     Path | None,
     typer.Option("--data", help="A task's folder of native files, or a csv/tsv/jsonl/parquet/txt."),

@@ -30,6 +30,7 @@ def run(
     experiment: ExperimentName = None,
     model: ModelName = None,
     task: given.Task = None,
+    tasks: given.Tasks = None,
     data: given.Data = None,
     dev_data: given.DevData = None,
     split: given.Split = None,
@@ -70,9 +71,13 @@ def run(
     columns = (text_column, pair_column, label_column)
     rows = _rows(task, (data, dev_data), columns, labels, split=split, limit=limit, seed=seed,
                  revision=revision)  # fmt: skip
-    subject = found.subject(model, rows, settings, revision=revision)
+    if tasks is not None and save_best is not None:
+        raise RequestError("--save-best with --tasks", "a best head is one task's: name one")
+    subjects = [
+        found.subject(model, one, settings, revision=revision) for one in _each(rows, tasks)
+    ]
     where = Workers(executor, workers, (device,), ray_address, retry_failed, track=track)
-    document = _ran(found, subject, settings, where, out=out, save_best=save_best)
+    document = _ran(found, subjects, settings, where, out=out, save_best=save_best)
     show(document, as_json=json, for_people=lambda console: _tell(console, document))
 
 
@@ -113,9 +118,23 @@ def _rows(
     return Rows(task, data, split, limit, seed, *columns, names, of_hub, dev_path=dev_data)
 
 
+def _each(rows: Rows, tasks: str | None) -> list[Rows]:
+    """The rows of every task of ``--tasks``; without it, those that were named."""
+    from microtome.several_tasks import rows_of_each, task_names
+
+    if tasks is None:
+        return [rows]
+    own = (rows.task, rows.dev_path, rows.labels, rows.text_column, rows.label_column)
+    if any(one is not None for one in own):
+        raise RequestError(
+            "--tasks with --task, or with options of own data", "several tasks are named ones"
+        )
+    return rows_of_each(rows, task_names(tasks))
+
+
 def _ran(
     experiment: Experiment,
-    subject: Subject,
+    subjects: list[Subject],
     settings: dict[str, Any],
     workers: Workers,
     *,
@@ -125,10 +144,12 @@ def _ran(
     from microtome.examination import default_folder, rebuild, save_best_head
     from microtome.study import Wanted, only, study
 
-    folder = out or default_folder(f"{experiment.name}-{subject.model}", subject.task)
-    on = f" on {len(subject.dataset):,} rows of {subject.task}" if subject.found else ""
+    subject, tasks = subjects[0], "-".join(one.task for one in subjects)
+    folder = out or default_folder(f"{experiment.name}-{subject.model}", tasks)
+    counts = [f"{len(one.dataset):,} rows of {one.task}" for one in subjects if one.found]
+    on = f" on {', '.join(counts)}" if counts else ""
     done = study(
-        subject, [Wanted(experiment.name, settings)], folder, workers=workers,
+        subjects, [Wanted(experiment.name, settings)], folder, workers=workers,
         begin=lambda: log(f"{experiment.name} of {subject.model}{on} → {folder}"),
     )  # fmt: skip
     rebuild(folder)
@@ -140,17 +161,19 @@ def _ran(
 
 def _document(done: Study) -> dict[str, Any]:
     """What ``run --json`` prints."""
-    from microtome.study import only
+    from microtome.study import check_done
 
-    part = only(done)
+    check_done(done)
+    summaries = [part.experiment.summary(part.rows) for part in done.parts]
+    tasks = [part.task for part in done.parts]
     return {
-        "experiment": part.experiment.name,
+        "experiment": done.parts[0].experiment.name,
         "model": done.subject.model,
-        "task": done.subject.task,
+        "task": ",".join(tasks) if len(tasks) > 1 else done.subject.task,
         "run": str(done.folder),
-        "rows": list(part.rows),
-        "summary": part.experiment.summary(part.rows),
-        "finding": part.finding,
+        "rows": [row for part in done.parts for row in part.rows],
+        "summary": dict(zip(tasks, summaries, strict=True)) if len(tasks) > 1 else summaries[0],
+        "finding": "\n".join(part.finding for part in done.parts),
     }
 
 

@@ -153,6 +153,7 @@ def _rows(
     reduction: LinkAttention, by_count: NDArray[np.float32], texts: AnnotatedTexts
 ) -> list[dict[str, Any]]:
     clusters = texts.clusters
+    by_count = np.where(np.isnan(reduction.values), np.nan, by_count)  # the same exemplars in all
     score, control, stripe, count = (
         head_scores(one, clusters=clusters)
         for one in (reduction.values, reduction.control, reduction.stripe, by_count)

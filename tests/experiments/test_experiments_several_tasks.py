@@ -1,0 +1,106 @@
+"""One experiment on several tasks: each as by itself, all in one run, curves in one picture."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import pytest
+
+from microtome.cli import run
+from microtome.errors import RequestError
+from microtome.experiments import Rows
+from microtome.several_tasks import overlaid, rows_of_each, task_names
+from microtome.views import Curve, Series, Table
+from training_rows import checkpoint
+
+pytestmark = pytest.mark.usefixtures("own_folder")
+
+OPTIONS = ["--limit", "40", "--counts", "0,3", "--fractions", "64", "--epochs", "1", "--seeds", "0"]
+
+
+def ran(capsys, *arguments):
+    code = run([str(one) for one in (*arguments, "--workers", "0", "--json")])
+    found = capsys.readouterr()
+    assert code == 0, found.err
+    return json.loads(found.out)
+
+
+def test_every_task_is_measured_as_by_itself(tmp_path, capsys):
+    model = checkpoint(tmp_path / "model")
+    common = ["run", "reinitialization", "--model", model, *OPTIONS]
+    both = ran(
+        capsys, *common, "--tasks", "micro-sentiment,micro-acceptability", "--out", tmp_path / "b"
+    )
+    assert both["task"] == "micro-sentiment,micro-acceptability"
+    assert set(both["summary"]) == {"micro-sentiment", "micro-acceptability"}
+    for task in both["summary"]:
+        alone = ran(capsys, *common, "--task", task, "--out", tmp_path / task)
+        assert [row for row in both["rows"] if row["task"] == task] == alone["rows"]
+        assert both["summary"][task] == alone["summary"]
+        assert f"{task}: {alone['finding']}" in both["finding"]
+
+
+def test_the_report_has_a_section_per_task_and_one_picture_of_all(tmp_path, capsys):
+    model = checkpoint(tmp_path / "model")
+    out = tmp_path / "run"
+    found = ran(
+        capsys, "run", "reinitialization", "--model", model, *OPTIONS,
+        "--tasks", "micro-sentiment,micro-acceptability", "--out", out,
+    )  # fmt: skip
+    page = (out / "report.html").read_text()
+    for task in found["summary"]:
+        assert f"reinitialization on {task}" in page
+    (table,) = out.glob("tables/front-task-by-task*.csv")
+    lines = {row["series"] for row in csv.DictReader(table.read_text().splitlines())}
+    assert lines == {
+        f"{task}: re-initialised, 64 rows" for task in ("micro-sentiment", "micro-acceptability")
+    }
+
+
+def line(name, *, is_control=False):
+    return Series(name, (0.0, 1.0), (0.5, 0.6), is_control=is_control)
+
+
+def test_curves_of_one_title_lie_over_each_other():
+    own = Curve("Only here", "k", "accuracy", (line("a"),))
+    views = {
+        "sst2": [Curve("Both", "k", "accuracy", (line("a"), line("c", is_control=True))), own],
+        "cola": [Curve("Both", "k", "matthews", (line("a"),)), Table("Both", (), ())],
+    }
+    (found,) = overlaid(views)
+    assert [one.name for one in found.series] == ["sst2: a", "cola: a"]
+    assert found.y_label == "each task's metric"
+    assert found.x_label == "k"
+
+
+def test_each_task_has_its_folder_whatever_its_spelling(tmp_path):
+    for name in ("SST-2", "CoLA", "sst2_sentence"):
+        (tmp_path / name).mkdir()
+    tasks = ["sst2", "cola", "sst2-sentence", "micro-sentiment"]
+    found = rows_of_each(Rows(path=tmp_path, limit=3), tasks)
+    assert [one.task for one in found] == tasks
+    places = [tmp_path / "SST-2", tmp_path / "CoLA", tmp_path / "sst2_sentence", None]
+    assert [one.path for one in found] == places
+    assert {one.limit for one in found} == {3}
+    with pytest.raises(RequestError, match="no folder for mrpc"):
+        rows_of_each(Rows(path=tmp_path), ["sst2", "mrpc"])
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [("sst2", "two tasks"), ("sst2,sst2", "twice"), ("sst2,sst3", "no task is called")],
+)
+def test_wrong_lists_of_tasks_are_refused(text, words):
+    with pytest.raises(RequestError, match=words):
+        task_names(text)
+
+
+@pytest.mark.parametrize(
+    "more", [["--task", "sst2"], ["--labels", "no,yes"], ["--data", "rows.csv"]]
+)
+def test_several_tasks_are_named_ones(tmp_path, capsys, more):
+    arguments = ["run", "reinitialization", "--model", checkpoint(tmp_path / "model")]
+    arguments += ["--tasks", "sst2,cola", *more]
+    assert run([str(one) for one in arguments]) == 2
+    assert "--tasks" in capsys.readouterr().err.splitlines()[-1]
