@@ -132,7 +132,7 @@ def points(value: float) -> str:
 
 def percent(value: float) -> str:
     """A score in percent: 87.3 %."""
-    return f"{100 * value:.1f} %"
+    return f"{100 * value:.1f} %".replace("-", "−")
 
 
 def counted(n: int, thing: str) -> str:
