@@ -191,6 +191,27 @@ def test_where_no_deeper_run_is_better_there_is_no_such_ensemble_and_the_words_s
     assert "No deeper run beats the baseline's mean" in finding(rows)
 
 
+def test_the_mean_gain_lies_within_its_ends_where_the_baseline_mostly_stands_in(tmp_path):
+    """A deeper run that is hardly worse: on some halves it looks better, and isn't."""
+    n_rows, gold = 4000, np.arange(4000) % 2
+    data = write_rows(tmp_path / "many.csv", (f"it {i}" for i in range(n_rows)), gold.tolist())
+    wrong = {Member(3, 0, "baseline"): range(580), Member(4, 0, "first"): range(1000, 1600)}
+    logits = {}
+    for member, places in wrong.items():
+        answer = np.where(np.isin(np.arange(n_rows), list(places)), 1 - gold, gold)
+        logits[member] = np.where(np.arange(2) == answer[:, None], 4.0, -4.0)
+    stored = Ensembles(Judge(open_data(None, data), None), logits)
+    made = ensemble_rows(stored, top=1, n_splits=30)
+    (row,) = [
+        r for r in made
+        if (r["rule"], r["selection"], r["metric"]) == ("top-1", "other rows", "accuracy")
+    ]  # fmt: skip
+    assert row["members"].startswith("3:0 (")  # on most halves nothing was picked
+    assert row["gain"] < -0.002
+    assert row["gain_low"] <= row["gain"] <= row["gain_high"]
+    assert row["low"] <= row["value"] <= row["high"]
+
+
 @pytest.fixture
 def finished(tmp_path, data):
     """A small duplication run, and its folder."""
