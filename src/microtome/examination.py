@@ -158,11 +158,11 @@ def page_of(result: RunResult) -> Page:
     if asked.get("kind") == EXAMINATION:
         sections += [_left_out(name) for name in PARTS if name not in asked["experiments"]]
         what = "Examination"
-    on = f" on {', '.join(tasks)}" if asked["task"] else ""
+    on = f" on {', '.join(tasks)}" if any(tasks) else ""
     return Page(
         title=f"{what} of {_short(asked['model'])}{on}",
         model=asked["model"],
-        task=asked["task"],
+        task=", ".join(tasks),
         answers=tuple(part.finding for part in parts),
         sections=tuple(sections),
         front=(*(cost_table(parts) if len(tasks) == 1 else ()), *_task_by_task(parts)),
@@ -174,9 +174,11 @@ def _task_by_task(parts: Sequence[Part]) -> Iterator[View]:
     """Of an experiment on several tasks, the curves of all in one picture."""
     from microtome.several_tasks import overlaid
 
-    done = [part for part in parts if part.task and not part.problems]
+    done = [part for part in parts if part.task and part.status == "done"]
     for name in dict.fromkeys(part.experiment.name for part in done):
-        yield from overlaid({one.task: one.views for one in done if one.experiment.name == name})
+        own = {one.task: one.views for one in done if one.experiment.name == name}
+        if len(own) > 1:
+            yield from overlaid(own)
 
 
 def _short(model: str) -> str:
@@ -187,7 +189,7 @@ def _short(model: str) -> str:
 
 def cost_table(parts: list[Part]) -> list[Table]:
     """The baseline against what could be cut: score with interval, size, speed."""
-    by_name = {part.experiment.name: part.rows for part in parts if not part.problems}
+    by_name = {part.experiment.name: part.rows for part in parts if part.status == "done"}
     cut = [
         row
         for row in by_name.get("layer-removal", ())

@@ -11,6 +11,8 @@ from microtome.errors import RequestError
 from microtome.experiments import Rows
 from microtome.views import Curve, View
 
+MOST_LINES = 6  # pens there are
+
 
 def task_names(text: str) -> list[str]:
     """``a,b`` as names; one name alone, an unknown one and a name given twice are refused."""
@@ -26,6 +28,12 @@ def task_names(text: str) -> list[str]:
 
 def rows_of_each(rows: Rows, tasks: Sequence[str]) -> list[Rows]:
     """The rows of every task; ``rows.path`` is a folder with a folder of native files for each."""
+    from microtome.tasks import find_task
+
+    if rows.path is not None and all(find_task(task).embedded for task in tasks):
+        raise RequestError(
+            f"--data {rows.path} given, but {', '.join(tasks)} are embedded", "leave it out"
+        )
     return [replace(rows, task=task, path=_folder(rows.path, task)) for task in tasks]
 
 
@@ -35,6 +43,7 @@ def _folder(root: Path | None, task: str) -> Path | None:
 
     if root is None or find_task(task).embedded:
         return None
+    root = root.expanduser()
     if not root.is_dir():
         raise RequestError(f"--tasks with --data {root}, which is no folder",
                            "give the folder that holds a folder for each task")  # fmt: skip
@@ -51,7 +60,10 @@ def _same(folder: str, task: str) -> bool:
 
 
 def overlaid(views: Mapping[str, Sequence[View]]) -> Iterator[Curve]:
-    """Curves that every task has, as one picture each; controls stay in the tasks' own sections."""
+    """Curves that every task has, as one picture each; controls stay in the tasks' own sections.
+
+    Where there are more lines than can be told apart, each kind of line has its own picture.
+    """
     by_task = {
         task: {view.title: view for view in own if isinstance(view, Curve)}
         for task, own in views.items()
@@ -60,18 +72,23 @@ def overlaid(views: Mapping[str, Sequence[View]]) -> Iterator[Curve]:
     for title, curve in first.items():
         if not all(title in own for own in others):
             continue
-        named = [(task, own[title]) for task, own in by_task.items()]
-        lines = tuple(
-            replace(line, name=f"{task}: {line.name}")
-            for task, one in named
-            for line in one.series
-            if not line.is_control
-        )
-        labels = {one.y_label for _, one in named}
+        shown = f"Task by task: {title[:1].lower()}{title[1:]}"
+        labels = {own[title].y_label for own in by_task.values()}
         metric = labels.pop() if len(labels) == 1 else "each task's metric"
-        yield replace(
-            curve,
-            title=f"Task by task: {title[:1].lower()}{title[1:]}",
-            y_label=metric,
-            series=lines,
-        )
+        lines = [
+            (task, line)
+            for task, own in by_task.items()
+            for line in own[title].series
+            if not line.is_control
+        ]
+        kinds = list(dict.fromkeys(line.name for _, line in lines))
+        together = [kinds] if len(lines) <= MOST_LINES else [[kind] for kind in kinds]
+        for own_kinds in together:
+            chosen = [
+                replace(line, name=f"{task}: {line.name}")
+                for task, line in lines
+                if line.name in own_kinds
+            ]
+            name = shown if len(together) == 1 else f"{shown}, {own_kinds[0]}"
+            if chosen:
+                yield replace(curve, title=name, y_label=metric, series=tuple(chosen))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +30,10 @@ class Part:
 
     @property
     def status(self) -> Status:
-        """``done``, or ``failed`` where any of its trials did."""
-        return "failed" if self.problems else "done"
+        """``done``, ``failed`` where any of its trials did, ``not run yet`` without rows."""
+        if self.problems:
+            return "failed"
+        return "done" if self.rows else "not run yet"
 
     @property
     def finding(self) -> str:
@@ -39,18 +41,26 @@ class Part:
         which = f"{self.task}: " if self.task else ""
         if self.problems:
             return f"{which}not measured: {self.problems[0]}"
+        if not self.rows:
+            return f"{which}not measured yet"
         return which + self.experiment.finding(self.rows)
+
+    @property
+    def question(self) -> str:
+        """What it asks; of which task, where there are several."""
+        own = self.experiment.question
+        return f"{own} ({self.task})" if self.task else own
 
     @property
     def views(self) -> tuple[View, ...]:
         """Its figures and tables; none where it failed."""
-        return () if self.problems else self.experiment.views(self.rows)
+        return self.experiment.views(self.rows) if self.status == "done" else ()
 
     def section(self, model: str, task: str) -> Section:
         """As a report shows it, with what the papers say of this model and task."""
         return Section(
             name=f"{self.experiment.name} on {self.task}" if self.task else self.experiment.name,
-            question=self.experiment.question,
+            question=self.question,
             source=self.experiment.section,
             status=self.status,
             finding=self.finding,
@@ -65,12 +75,12 @@ class Part:
         """In a notebook: the question, the finding, and the figures."""
         from microtome.report import html_of
 
-        return html_of(*self.views, title=self.experiment.question, texts=[self.finding])
+        return html_of(*self.views, title=self.question, texts=[self.finding])
 
     def _reported(self, model: str, task: str) -> tuple[Reported, ...]:
         from microtome.report import reported
 
-        measured = {} if self.problems else self.experiment.measured(self.rows)
+        measured = self.experiment.measured(self.rows) if self.status == "done" else {}
         return reported(self.experiment.name, model, task, self.rows, measured=measured)
 
 
@@ -96,9 +106,11 @@ class Study:
     parts: tuple[Part, ...]
     result: RunResult
 
-    def part(self, name: str) -> Part:
-        """The part of one experiment."""
-        return next(part for part in self.parts if part.experiment.name == name)
+    def part(self, name: str, task: str = "") -> Part:
+        """The part of one experiment, and of one task where there are several."""
+        return next(
+            part for part in self.parts if (part.experiment.name, part.task) == (name, task)
+        )
 
     def _repr_html_(self) -> str:
         """In a notebook: its parts, one after another."""
@@ -131,22 +143,28 @@ def study(
         raise RequestError("no experiment asked for", "name at least one")
     workers = workers or Workers()
     subjects = [subject] if isinstance(subject, Subject) else list(subject)
+    tasks = [one.task for one in subjects]
+    if len({one.model_hash for one in subjects}) != 1 or len(set(tasks)) < len(tasks):
+        raise RequestError(
+            f"subjects {', '.join(f'{one.model} on {one.task}' for one in subjects) or 'none'}"
+            " given, one model and every task once wanted"
+        )
     planned = [(find_experiment(one.name), one.settings) for one in wanted]
     plans = [
         experiment.plan(one, experiment.settings(settings))
         for experiment, settings in planned
         for one in subjects
     ]
+    first, several = subjects[0], len(tasks) > 1
     begin()
-    first, tasks = subjects[0], [one.task for one in subjects]
     request = {
         "kind": kind,
         "model": first.model,
-        "task": ",".join(tasks),
-        "rows": first.rows.as_json(),
+        "task": "" if several else first.task,
+        "rows": replace(first.rows, task=None if several else first.rows.task).as_json(),
         "experiments": {e.name: e.settings(settings) for e, settings in planned},
     }
-    if len(tasks) > 1:
+    if several:
         request["tasks"] = tasks
     result = run(
         [trial for trials in plans for trial in trials],
@@ -192,8 +210,11 @@ def only(done: Study) -> Part:
 def check_done(done: Study) -> None:
     """Raise the first part that failed."""
     for part in done.parts:
+        on = f" on {part.task}" if part.task else ""
+        if not part.problems and not part.rows:
+            raise RunError(f"{part.experiment.name}{on} has no rows yet", "run it again")
         if part.problems:
             raise RunError(
-                f"{part.experiment.name} failed: {part.problems[0]}",
+                f"{part.experiment.name}{on} failed: {part.problems[0]}",
                 f"the run keeps what is done; see {done.folder}/records, then --retry-failed",
             )

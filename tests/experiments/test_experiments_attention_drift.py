@@ -14,7 +14,7 @@ from microtome import load, load_tokenizer, parse, save
 from microtome.cli import run
 from microtome.errors import RequestError
 from microtome.experiments import Rows, find_experiment, subject_of
-from microtome.experiments.drift_words import measured
+from microtome.experiments.attention_drift_words import measured
 from microtome.runs import run_here
 from tiny import tiny_model
 from training_rows import checkpoint, rows, tokenizer_for

@@ -14,6 +14,7 @@ from microtome.cli import run
 from microtome.experiments import Rows, find_experiment, subject_of
 from microtome.experiments.concavity import absolute_area, areas, signed_area
 from microtome.experiments.curve_shapes import CONCAVITY
+from microtome.experiments.experiment import percent, points
 from microtome.experiments.training_sizes import size_name
 from microtome.statistics import mean
 from microtome.tasks import open_training
@@ -244,6 +245,11 @@ def test_the_words_follow_the_rows():
     alone = experiment.finding(made(curves(lambda k: 0.03 * k, noise=(0.0,))))
     assert alone.count("can't separate the edit from the seed") == 1  # of two differences
     assert "change it by −6.0 points." in alone
+
+
+def test_numbers_have_a_minus_sign_and_zero_has_none():
+    assert [percent(value) for value in (-0.023, -0.0001, 0.5)] == ["−2.3 %", "0.0 %", "50.0 %"]
+    assert [points(value) for value in (-0.023, -0.0001, 0.5)] == ["−2.3", "+0.0", "+50.0"]
 
 
 def test_sizes_are_said_as_people_say_them():

@@ -8,9 +8,12 @@ import json
 import pytest
 
 from microtome.cli import run
-from microtome.errors import RequestError
-from microtome.experiments import Rows
+from microtome.errors import RequestError, RunError
+from microtome.examination import rebuild
+from microtome.experiments import Rows, subject_of
+from microtome.runs import open_run
 from microtome.several_tasks import overlaid, rows_of_each, task_names
+from microtome.study import Study, Wanted, check_done, parts_of, study
 from microtome.views import Curve, Series, Table
 from training_rows import checkpoint
 
@@ -74,6 +77,16 @@ def test_curves_of_one_title_lie_over_each_other():
     assert found.x_label == "k"
 
 
+def test_too_many_lines_for_one_picture_are_one_picture_each():
+    views = {
+        task: [Curve("Both", "k", "accuracy", tuple(line(name) for name in "abc"))]
+        for task in ("sst2", "cola", "rte")
+    }
+    found = list(overlaid(views))
+    assert [one.title for one in found] == [f"Task by task: both, {name}" for name in "abc"]
+    assert [one.name for one in found[1].series] == ["sst2: b", "cola: b", "rte: b"]
+
+
 def test_each_task_has_its_folder_whatever_its_spelling(tmp_path):
     for name in ("SST-2", "CoLA", "sst2_sentence"):
         (tmp_path / name).mkdir()
@@ -97,10 +110,62 @@ def test_wrong_lists_of_tasks_are_refused(text, words):
 
 
 @pytest.mark.parametrize(
-    "more", [["--task", "sst2"], ["--labels", "no,yes"], ["--data", "rows.csv"]]
+    ("tasks", "more", "words"),
+    [
+        ("sst2,cola", ["--task", "sst2"], "options of own data"),
+        ("sst2,cola", ["--labels", "no,yes"], "options of own data"),
+        ("sst2,cola", ["--pair-column", "b"], "options of own data"),
+        ("sst2,cola", ["--data", "rows.csv"], "is no folder"),
+        ("sst2,cola", ["--save-best", "best"], "has no option"),
+        ("micro-sentiment,micro-entailment", ["--data", "rows.csv"], "are embedded"),
+    ],
 )
-def test_several_tasks_are_named_ones(tmp_path, capsys, more):
+def test_several_tasks_are_named_ones(tmp_path, capsys, tasks, more, words):
     arguments = ["run", "reinitialization", "--model", checkpoint(tmp_path / "model")]
-    arguments += ["--tasks", "sst2,cola", *more]
+    arguments += ["--tasks", tasks, *more]
     assert run([str(one) for one in arguments]) == 2
-    assert "--tasks" in capsys.readouterr().err.splitlines()[-1]
+    assert words in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_a_task_without_results_yet_has_a_section_that_says_so(tmp_path, capsys):
+    model, out = checkpoint(tmp_path / "model"), tmp_path / "run"
+    found = ran(
+        capsys, "run", "decoding", "--model", model, "--readout", "tied", "--limit", "5",
+        "--tasks", "micro-sentiment,micro-acceptability", "--out", out,
+    )  # fmt: skip
+    of_second = [row for row in found["rows"] if row["task"] == "micro-acceptability"]
+    assert of_second
+    for file in (out / "records").iterdir():
+        if json.loads(file.read_text())["columns"]["task"] == "micro-acceptability":
+            file.unlink()
+    rebuild(out)
+    page = (out / "report.html").read_text()
+    assert "micro-acceptability: not measured yet" in page
+    assert "Task by task" not in page
+    stored = open_run(out)
+    parts = parts_of("decoding", stored, list(found["summary"]))
+    with pytest.raises(RunError, match="decoding on micro-acceptability has no rows yet"):
+        check_done(Study(None, out, tuple(parts), stored))
+
+
+def test_ensembles_of_a_run_of_several_tasks_are_one_tasks(tmp_path, capsys):
+    model, run_of_two = checkpoint(tmp_path / "model"), tmp_path / "two"
+    small = ["--limit", "40", "--layers", "3-4", "--fraction", "32", "--epochs", "1"]
+    common = ["run", "duplication", "--model", model, *small]
+    tasks = "micro-sentiment,micro-acceptability"
+    ran(capsys, *common, "--tasks", tasks, "--out", run_of_two)
+    ran(capsys, *common, "--task", "micro-acceptability", "--out", tmp_path / "one")
+    asked = ["run", "ensembling", "--halves", "3", "--from"]
+    assert run([str(one) for one in (*asked, run_of_two)]) == 2
+    assert "holds micro-acceptability, micro-sentiment" in capsys.readouterr().err
+    chosen = ["--task", "micro-acceptability", "--out", tmp_path / "ensembles"]
+    found = ran(capsys, *asked, run_of_two, *chosen)
+    alone = ran(capsys, *asked, tmp_path / "one", "--out", tmp_path / "alone")
+    assert found["rows"] == alone["rows"]
+
+
+def test_subjects_are_one_model_and_every_task_once(tmp_path):
+    one = subject_of(str(checkpoint(tmp_path / "model")), Rows(task="micro-sentiment", limit=5))
+    for subjects in ([], [one, one]):
+        with pytest.raises(RequestError, match="every task once"):
+            study(subjects, [Wanted("decoding")], tmp_path / "run")

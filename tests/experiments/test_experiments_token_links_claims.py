@@ -52,13 +52,13 @@ def looked_at(task, **means):
 @pytest.mark.parametrize(
     ("task", "means", "words"),
     [
-        ("sst2", {"sep": 0.5, "noun": 0.2, "verb": 0.1}, "holds: [SEP] 0.500, noun 0.200"),
-        ("sst2", {"sep": 0.1, "noun": 0.2, "verb": 0.3}, "doesn't hold: verb 0.300"),
-        ("rte", {"sep": 0.5, "punctuation": 0.1, "noun": 0.2}, "doesn't hold: [SEP] 0.500"),
-        ("rte", {"sep": 0.1, "punctuation": 0.5, "noun": 0.2}, "holds: punctuation 0.500"),
+        ("sst2", {"sep": 0.5, "nouns": 0.2, "verbs": 0.1}, "holds: [SEP] 0.500, nouns 0.200"),
+        ("sst2", {"sep": 0.1, "nouns": 0.2, "verbs": 0.3}, "doesn't hold: verbs 0.300"),
+        ("rte", {"sep": 0.5, "punctuation": 0.1, "nouns": 0.2}, "doesn't hold: [SEP] 0.500"),
+        ("rte", {"sep": 0.1, "punctuation": 0.5, "nouns": 0.2}, "holds: punctuation 0.500"),
         ("sst2", {"sep": 0.5, "punctuation": 0.1}, "can't tell: [SEP] 0.500"),
         ("sst2", {"sep": 0.1, "punctuation": 0.5}, "doesn't hold: punctuation 0.500"),
-        ("", {"sep": 0.5, "noun": 0.2}, "on text of no task: [SEP] 0.500"),
+        ("", {"sep": 0.5, "nouns": 0.2}, "on text of no task: [SEP] 0.500"),
     ],
 )
 def test_where_cls_looks_is_judged_on_a_tasks_text(task, means, words):

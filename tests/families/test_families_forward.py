@@ -137,6 +137,12 @@ def test_pieces_work_on_packed_tokens_as_on_padded_ones(kind):
                 strict=True,
             ):
                 torch.testing.assert_close(ours, theirs[real], rtol=1e-4, atol=1e-5)
+            for alone, among in zip(
+                family.project_for_maps(index, packed, positions[real]),
+                family.project(index, packed, positions[real])[:2],
+                strict=True,
+            ):
+                torch.testing.assert_close(alone, among)
             torch.testing.assert_close(
                 family.feed_forward(index, packed),
                 family.feed_forward(index, padded)[real],

@@ -156,6 +156,9 @@ def test_a_calibrated_plan_is_stored_and_then_fixed(text, tmp_path):
     again = replace(request, out=tmp_path / "again", hours=3.0)
     again.work.mkdir()
     (again.work / "plan.json").write_text(stored)
+    with pytest.raises(RequestError, match="an older version"):
+        pretrain(again)
+    shutil.copy(request.work / "settings.json", again.work)
     pretrain(again)
     assert (again.work / "plan.json").read_text() == stored
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import lzma
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -87,6 +88,9 @@ def test_the_first_token_is_asked_for_tokens_of_its_row_the_rarer_the_more_often
         batch, rows, n=4, weights=weights, tokens=TOKENS, random=np.random.default_rng(3)
     )
     assert several.positions[:, :4].tolist() == [[0] * 4] * len(rows)
+    assert (several.labels[:, 4:] == batch.labels).all()
+    for four, row in zip(several.labels[:, :4].tolist(), rows[:, 1:-1].tolist(), strict=True):
+        assert not Counter(four) - Counter(row)  # no token more often than the row has it
 
 
 def test_a_share_of_rows_gets_a_second_segment_after_a_sentence():

@@ -124,7 +124,8 @@ def _each(rows: Rows, tasks: str | None) -> list[Rows]:
 
     if tasks is None:
         return [rows]
-    own = (rows.task, rows.dev_path, rows.labels, rows.text_column, rows.label_column)
+    columns = (rows.text_column, rows.pair_column, rows.label_column)
+    own = (rows.task, rows.dev_path, rows.labels, *columns)
     if any(one is not None for one in own):
         raise RequestError(
             "--tasks with --task, or with options of own data", "several tasks are named ones"

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from microtome.errors import ModelError, RequestError
-from microtome.experiments.drift_words import finding, measured, summary, views
+from microtome.experiments.attention_drift_words import finding, measured, summary, views
 from microtome.experiments.experiment import Experiment
 from microtome.experiments.finetuning import OPTIONS, Arm, arm_trial
 from microtome.experiments.layer_rules import outline

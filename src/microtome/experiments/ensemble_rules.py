@@ -194,9 +194,7 @@ def _honest(
         value, gain = table[:, 0].mean(), table[:, 3].mean()
         low, high, gain_low, gain_high = np.median(table[:, [1, 2, 4, 5]], axis=0).tolist()
         # Where the baseline stood in on most halves the medians are its own, and may miss the mean.
-        score = Interval(
-            float(value), min(low, value), max(high, value), len(stored.judge.dataset)
-        )
+        score = Interval(float(value), min(low, value), max(high, value), len(stored.judge.dataset))
         ends_of_gain = (float(gain), min(gain_low, gain), max(gain_high, gain))
         rows.append(_row(rule, named, metric, score, ends_of_gain, OTHER, n_candidates))
     return rows

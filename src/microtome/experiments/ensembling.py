@@ -42,7 +42,7 @@ FUNCTION = "microtome.experiments.finetuning:measure"
 def find_subject(model: str | None, rows: Rows, settings: Mapping[str, Any]) -> Subject:
     """The model and the rows of the run, wherever they lie now."""
     folder = _folder(settings)
-    records = stored_runs(folder)
+    records = stored_runs(folder, rows.task)
     first = next(iter(records.values()))
     said = dict(first.request["rows"])
     if said.get("labels"):
@@ -68,7 +68,7 @@ def plan(subject: Subject, settings: Mapping[str, Any]) -> list[Trial]:
     folder = _folder(settings)
     if settings["top"] < 1 or settings["halves"] < 1:
         raise RequestError("--top and --halves are numbers from 1 on")
-    records = stored_runs(folder)
+    records = stored_runs(folder, subject.task)
     members = [
         [hash, record.request["about"]["layers"], record.request["seed"],
          record.request["about"]["strategy"]]
@@ -89,8 +89,11 @@ def _folder(settings: Mapping[str, Any]) -> Path:
     return Path(settings["from"])
 
 
-def stored_runs(folder: Path) -> dict[str, Record]:
-    """The fine-tuned runs of a duplication, by hash; a folder without any is refused."""
+def stored_runs(folder: Path, task: str | None = None) -> dict[str, Record]:
+    """The fine-tuned runs of a duplication, by hash; a folder without any is refused.
+
+    Where it holds several tasks, ``task`` says which one.
+    """
     result = open_run(folder)
     found = {
         one: record
@@ -104,6 +107,12 @@ def stored_runs(folder: Path) -> dict[str, Record]:
             f"{folder} has no stored predictions of fine-tuned depths (it is a run of {asked})",
             "give the folder of a duplication run that has trained: --from RUN",
         )
+    tasks = sorted({str(record.columns["task"]) for record in kept.values()})
+    if task is None and len(tasks) > 1:
+        raise RequestError(f"{folder} holds {', '.join(tasks)}", "name one: --task TASK")
+    if task is not None and task not in tasks:
+        raise RequestError(f"{folder} has no runs of {task}", f"it holds {', '.join(tasks)}")
+    kept = {one: record for one, record in kept.items() if task in (None, record.columns["task"])}
     for one in kept:
         if not (folder / "arrays" / f"{one}.npz").is_file():
             raise RequestError(

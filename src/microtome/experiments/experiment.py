@@ -127,12 +127,14 @@ def describe(experiment: Experiment) -> dict[str, Any]:
 
 def points(value: float) -> str:
     """A difference in percentage points, with its sign: +1.2, −0.5."""
-    return f"{100 * value:+.1f}".replace("-", "−")
+    shown = f"{100 * value:+.1f}"
+    return "+0.0" if shown == "-0.0" else shown.replace("-", "−")
 
 
 def percent(value: float) -> str:
     """A score in percent: 87.3 %."""
-    return f"{100 * value:.1f} %".replace("-", "−")
+    shown = f"{100 * value:.1f}"
+    return "0.0 %" if shown == "-0.0" else f"{shown} %".replace("-", "−")
 
 
 def counted(n: int, thing: str) -> str:

@@ -153,7 +153,9 @@ def _rows(
     reduction: LinkAttention, by_count: NDArray[np.float32], texts: AnnotatedTexts
 ) -> list[dict[str, Any]]:
     clusters = texts.clusters
-    by_count = np.where(np.isnan(reduction.values), np.nan, by_count)  # the same exemplars in all
+    by_count = np.where(
+        np.isnan(reduction.values), np.nan, by_count
+    )  # of the same exemplars as the score
     score, control, stripe, count = (
         head_scores(one, clusters=clusters)
         for one in (reduction.values, reduction.control, reduction.stripe, by_count)

@@ -163,7 +163,7 @@ class _MapRun:
         mask = forward.window_mask(self.family, self.index, group.length, query.device)
         if mask is not None:
             maps.masked_fill_(~mask, -torch.inf)
-        torch.softmax(maps, -1, out=maps)  # each row is read whole before it is written
+        torch.softmax(maps, -1, out=maps)  # in place: a weight is read before it is written
         if not self.is_last:
             forward.by_text(self.context, group).copy_(maps @ forward.by_text(self.value, group))
         return maps

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from microtome.views import View
 
-Status = Literal["done", "failed", "left out"]
+Status = Literal["done", "failed", "left out", "not run yet"]
 
 
 @dataclass(frozen=True)

@@ -68,13 +68,14 @@ class PretrainRequest:
                 f"{self.layers} layers, {self.hours} hours, held-out share {self.heldout_share} "
                 "given; at least 1, more than 0, and between 0 and 0.5 wanted"
             )
-        if not 0 <= self.summary_words < self.length - 2:
-            raise RequestError(
-                f"{self.summary_words} summary words given, 0 or more and fewer than the"
-                f" {self.length - 2} tokens of a row wanted"
-            )
         if not 8 <= self.length <= self.positions:
             raise RequestError(f"rows of {self.length} given, 8 to {self.positions} tokens wanted")
+        shortest = min([self.length, *(stage.length for stage in self.stages or ())])
+        if not 0 <= self.summary_words < shortest - 2:
+            raise RequestError(
+                f"{self.summary_words} summary words given, 0 or more and fewer than the"
+                f" {shortest - 2} tokens of a row wanted"
+            )
 
     @property
     def n_heads(self) -> int:
@@ -101,6 +102,8 @@ class PretrainRequest:
             "seed": self.seed,
             "warm_start": self.warm_start,
             "summary_words": self.summary_words,
+            "extra_text": [path.name for path in self.extra_text],
+            "heldout_share": self.heldout_share,
             "matrix_rate": self.matrix_rate,
             "matrix_decay": self.matrix_decay,
             "other_rate": self.other_rate,

@@ -58,6 +58,11 @@ def check_settings(request: PretrainRequest) -> None:
     """Refuse to go on with other settings than a run was begun with."""
     file = request.work / "settings.json"
     if not file.exists():
+        if (request.work / "plan.json").exists():
+            raise RequestError(
+                f"{request.work} was begun by an older version, and doesn't say with what settings",
+                "use another --out",
+            )
         checkpoint.write_json(file, request.settings)
         return
     begun = json.loads(file.read_text(encoding="utf-8"))
