@@ -25,14 +25,15 @@ from microtome.study import Study, Wanted, Workers, study
 TREEBANK = DATA / "ud_ewt" / "en_ewt-ud-dev.conllu"
 FRAMES = DATA / "frames"
 FOLDERS = {"mrpc": "MRPC", "rte": "RTE"}
+PUBLISHED = FRAMES / "framenet_examples_published.txt"
 NEEDED = {
-    "treebank": TREEBANK,
-    "words": TREEBANK,
-    "published": FRAMES / "framenet_examples_published.txt",
-    "framenet": FRAMES / "framenet_v15",
-    **{name: DATA / "glue" / folder for name, folder in FOLDERS.items()},
+    "treebank": (TREEBANK,),
+    "words": (TREEBANK,),
+    "published": (PUBLISHED,),
+    "framenet": (FRAMES / "framenet_v15",),
+    **{name: (DATA / "glue" / folder, TREEBANK, PUBLISHED) for name, folder in FOLDERS.items()},
 }
-RECIPE = {"learning_rate": 1e-4, "epochs": 3}  # all rows: fewer teach it the commonest answer only
+RECIPE: dict[str, Any] = {"learning_rate": 1e-4, "epochs": 3}
 MODEL = "minilm"
 
 
@@ -76,7 +77,7 @@ def words(out: Path, limit: int | None) -> Study:
 
 def published(out: Path, limit: int | None) -> Study:
     """The 473 sentences that the paper used."""
-    frames = {"frames": str(FRAMES / "framenet_examples_published.txt")}
+    frames = {"frames": str(PUBLISHED)}
     return studied(Rows(), [Wanted("frame-relations", frames)], out)
 
 
@@ -91,14 +92,15 @@ def embedded(out: Path, limit: int | None) -> Study:
     return studied(Rows(), [Wanted("frame-relations")], out)
 
 
-def task(name: str, out: Path, limit: int | None) -> Study:
+def task(name: str, out: Path, limit: int | None, fraction: float) -> Study:
     """Fine-tuned on a task: drift, starts, [CLS], shared words, difference maps on a treebank."""
     text = {"treebank": str(TREEBANK), "finetune": True}
+    recipe = {**RECIPE, "fraction": fraction}
     wanted = [
-        Wanted("attention-drift", {**RECIPE, "seeds": [0, 1]}),
-        Wanted("initialization", RECIPE),
-        Wanted("token-links", {**RECIPE, "finetune": True}),
-        Wanted("linguistic-features", {**RECIPE, **text}),
+        Wanted("attention-drift", {**recipe, "seeds": [0, 1]}),
+        Wanted("initialization", recipe),
+        Wanted("token-links", {**recipe, "finetune": True}),
+        Wanted("linguistic-features", {**recipe, **text}),
     ]
     rows = Rows(task=name, path=DATA / "glue" / FOLDERS[name], split="dev", limit=limit)
     return studied(rows, wanted, out)
@@ -111,7 +113,7 @@ def disabled_frames(name: str, tuned: Study, out: Path, limit: int | None) -> St
         for key, record in tuned.result.records.items()
         if record.checkpoint and record.request["seed"] == 0
     ]
-    frames = {"frames": str(FRAMES / "framenet_examples_published.txt")}
+    frames = {"frames": str(PUBLISHED)}
     rows = Rows(task=name, path=DATA / "glue" / FOLDERS[name], split="dev", limit=limit)
     return studied(rows, [Wanted("frame-relations", frames)], out, model=checkpoint)
 
@@ -131,18 +133,21 @@ def main() -> None:
     parser.add_argument(
         "--limit", type=int, help="texts or rows that are measured; all unless given"
     )
+    parser.add_argument(
+        "--fraction", type=float, default=1.0, help="training rows of mrpc and rte: share or number"
+    )
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "kovaleva")
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
     for name in given.only or [*SIMPLE, *FOLDERS]:
         print(f"\n== {name}", flush=True)
-        if name in NEEDED and not NEEDED[name].exists():
-            print(f"left out, {NEEDED[name]} isn't there", flush=True)
+        if missing := [path for path in NEEDED.get(name, ()) if not path.exists()]:
+            print(f"left out, {missing[0]} isn't there", flush=True)
             continue
         if name in SIMPLE:
             told(SIMPLE[name](given.out / name, given.limit), given.out / f"{name}.json")
             continue
-        done = task(name, given.out / name, given.limit)
+        done = task(name, given.out / name, given.limit, given.fraction)
         told(done, given.out / f"{name}.json")
         frames = disabled_frames(name, done, given.out / f"{name}-frames", given.limit)
         told(frames, given.out / f"{name}-frames.json")
