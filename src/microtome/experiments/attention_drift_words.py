@@ -7,6 +7,7 @@ from typing import Any
 
 from microtome.experiments.experiment import Rows, counted
 from microtome.experiments.head_tables import head_map
+from microtome.experiments.verdicts import CANT_TELL
 from microtome.views import Curve, Series, Table, View, table_of
 
 
@@ -98,9 +99,9 @@ def _last_two_change_most(layers: Rows) -> str:
     """By intervals over texts: the last two all below the others, or one of the others below."""
     ordered = sorted(layers, key=lambda row: row["layer"])
     if len(ordered) < 3 or any(row["low"] is None for row in ordered):
-        return "can't tell"
+        return CANT_TELL
     last, before = ordered[-2:], ordered[:-2]
     if max(row["high"] for row in last) < min(row["low"] for row in before):
         return "holds"
     other = min(row["high"] for row in before) < max(row["low"] for row in last)
-    return "doesn't hold" if other else "can't tell"
+    return "doesn't hold" if other else CANT_TELL

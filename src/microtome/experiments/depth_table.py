@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from microtome.experiments.experiment import Rows, points
 from microtome.experiments.strategies import BASELINE
+from microtome.experiments.verdicts import CANT_TELL
 
 if TYPE_CHECKING:
     from microtome.statistics import SeedDifference
@@ -16,7 +17,6 @@ SELECTION = "selection"  # the stage of rows that tell what the best depth is wo
 SAME, OTHER = "same rows, one run each", "other rows and seeds"
 Row = Mapping[str, Any]
 ALPHA = 0.05
-CANT_TELL = "can't tell"
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ from typing import Any
 
 from microtome.experiments.block_scan import SCAN
 from microtome.experiments.depth_table import (
-    CANT_TELL,
     OTHER,
     SAME,
     SELECTION,
@@ -18,6 +17,7 @@ from microtome.experiments.depth_table import (
 )
 from microtome.experiments.experiment import Rows, counted, percent, points
 from microtome.experiments.strategies import BASELINE, EACH, is_deeper
+from microtome.experiments.verdicts import CANT_TELL
 from microtome.views import Cell, Curve, HeatMap, Series, Table, View, table_of
 
 Row = Mapping[str, Any]

@@ -7,6 +7,7 @@ from typing import Any
 
 from microtome.experiments.experiment import Rows, percent, points
 from microtome.experiments.strategies import BASELINE
+from microtome.experiments.verdicts import CANT_TELL
 from microtome.views import View, table_of
 
 Row = Mapping[str, Any]
@@ -84,7 +85,7 @@ def _gain(row: Row) -> str:
 def _verdict(row: Row) -> str:
     if row["gain_low"] > 0:
         return "better than the baseline's ensemble"
-    return "worse than the baseline's ensemble" if row["gain_high"] < 0 else "can't tell"
+    return "worse than the baseline's ensemble" if row["gain_high"] < 0 else CANT_TELL
 
 
 def summary(rows: Rows) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from microtome.experiments.experiment import Experiment, Rows, counted, points
 from microtome.experiments.head_tables import head_map, name_of
 from microtome.experiments.options import Option
 from microtome.experiments.subject import Subject, opened_model, opened_rows, other_file
+from microtome.experiments.verdicts import CANT_TELL
 from microtome.runs import Context, Result, Trial
 from microtome.views import Table, View, table_of
 
@@ -212,7 +213,7 @@ def _importance(rows: Rows) -> str:
     hurt = [r for r in rows if r["delta"] < 0 and r["delta_p_holm"] <= 0.05]
     worst = min(rows, key=lambda row: row["delta"])
     sure = all(row["delta_low"] > -0.01 for row in rows)
-    verdict = "doesn't hold" if hurt else "holds" if sure else "can't tell"
+    verdict = "doesn't hold" if hurt else "holds" if sure else CANT_TELL
     return (
         f"{verdict}: of {counted(len(rows), 'head')} disabled one at a time, {len(hurt)} lower the"
         f" {worst['metric']}; the largest loss {points(worst['delta'])} points"

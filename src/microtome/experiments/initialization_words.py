@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from statistics import fmean, stdev
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from microtome.experiments.depth_table import CANT_TELL
-from microtome.experiments.experiment import Rows, counted, percent, points
+from microtome.experiments.experiment import Rows, counted, percent
+from microtome.experiments.seed_curves import said
+from microtome.experiments.verdicts import above, judged, verdict
 from microtome.views import Cell, Table, View
+
+if TYPE_CHECKING:
+    from microtome.statistics import SeedDifference
 
 STARTS = ("pretrained", "random", "finetuned")
 BESIDE = ("probe", "majority")
@@ -60,22 +64,16 @@ def finding(rows: Rows) -> str:
             f" A probe on the frozen model reaches {percent(shown['probe'][0])}, the answer that"
             f" reads nothing {percent(shown['majority'][0])}."
         )
-    return f"{words} Pre-trained against random start: {_difference(rows, 'finetuned', 'random')}."
+    return (
+        f"{words} Pre-trained against random start: {said(_compared(rows, 'finetuned', 'random'))}."
+    )
 
 
-def _compared(rows: Rows, start: str, other: str) -> Any:  # noqa: ANN401  # SeedDifference
+def _compared(rows: Rows, start: str, other: str) -> SeedDifference:
     from microtome.statistics import compare_seeds
 
     metric = metrics_of(rows)[0]
     return compare_seeds(values_of(rows, start, metric), values_of(rows, other, metric))
-
-
-def _difference(rows: Rows, start: str, other: str) -> str:
-    found = _compared(rows, start, other)
-    if found.interval is None:
-        return f"{points(found.value)} points, {found.remark}"
-    ends = found.interval
-    return f"{points(found.value)} points ({points(ends.low)} to {points(ends.high)})"
 
 
 def summary(rows: Rows) -> dict[str, Any]:
@@ -93,14 +91,14 @@ def summary(rows: Rows) -> dict[str, Any]:
 def measured(rows: Rows) -> dict[str, str]:
     """The two claims, on this task."""
     gain = _compared(rows, "finetuned", "pretrained")
-    below = _compared(rows, "random", "pretrained")
-    task, idle = rows[0].get("task") or "this task", _reads_nothing(rows)
-    told = f"{verdict(below, below=True)}:" if task in BELOW_IN_THE_PAPER else f"on {task}:"
+    idle = _reads_nothing(rows)
+    numbers = f"{said(gain)} on this task against untrained heads{idle}"
+    random = _compared(rows, "random", "pretrained")
+    is_above = above(random, 0.0)
+    is_below = None if is_above is None else not is_above
     return {
-        "gain": f"{verdict(gain) if not idle else CANT_TELL}:"
-        f" {_difference(rows, 'finetuned', 'pretrained')} on this task against untrained heads"
-        f"{idle}",
-        "random": f"{told} {_difference(rows, 'random', 'pretrained')}",
+        "gain": f"{verdict(None if idle else above(gain, 0.0))}: {numbers}",
+        "random": judged(is_below, said(random), rows, BELOW_IN_THE_PAPER),
     }
 
 
@@ -117,11 +115,3 @@ def _reads_nothing(rows: Rows) -> str:
         return ""
     words = "is as good" if above.value <= 0 else "isn't told from it"
     return f", but the answer that reads nothing {words} ({percent(common[0])})"
-
-
-def verdict(difference: Any, *, below: bool = False) -> str:  # noqa: ANN401  # SeedDifference
-    """Whether the first start lies above (or below) the second."""
-    ends = difference.interval
-    if ends is None or ends.low <= 0 <= ends.high:
-        return CANT_TELL
-    return "holds" if (ends.high < 0 if below else ends.low > 0) else "doesn't hold"

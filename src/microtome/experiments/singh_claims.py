@@ -14,9 +14,10 @@ from microtome.experiments.experiment import Row, Rows, percent, points
 from microtome.experiments.probing_words import beside, probed, recipes
 from microtome.experiments.seed_curves import by_place, difference, mean_of, said
 from microtome.experiments.training_sizes import size_name, sizes
+from microtome.experiments.verdicts import above, judged, verdict
 
 if TYPE_CHECKING:
-    from microtome.statistics import SeedDifference
+    pass
 
 ENOUGH_SEEDS = 3
 HARDLY = 0.01  # "hardly matter": less than a point
@@ -24,26 +25,6 @@ ABOUT = (0.03, 0.07)  # "about 5 points"
 SST = ("sst2", "sst2-sentence")
 FALLS = 0.02  # a curve that falls less has no shape to tell of
 FLAT = 0.1  # "about linear": less than a tenth of the drop away from the chord
-
-
-def verdict(holds: bool | None) -> str:
-    """Three words there are."""
-    return "can't tell" if holds is None else "holds" if holds else "doesn't hold"
-
-
-def judged(holds: bool | None, numbers: str, rows: Rows, tasks: Sequence[str]) -> str:
-    """A verdict with its numbers; on a task that the claim isn't about, the numbers alone."""
-    task = rows[0].get("task", "")
-    return (
-        f"{verdict(holds)}: {numbers}" if task in tasks else f"on {task or 'this data'}: {numbers}"
-    )
-
-
-def above(found: SeedDifference, bound: float) -> bool | None:
-    """Whether a difference is sure to lie above ``bound``; None where the seeds don't decide."""
-    if found.interval is None or found.interval.low <= bound <= found.interval.high:
-        return None
-    return found.interval.low > bound
 
 
 def enough_seeds(rows: Rows) -> bool:
