@@ -68,7 +68,7 @@ def plan(subject: Subject, settings: Mapping[str, Any]) -> list[Trial]:
     folder = _folder(settings)
     if settings["top"] < 1 or settings["halves"] < 1:
         raise RequestError("--top and --halves are numbers from 1 on")
-    records = stored_runs(folder, subject.task)
+    records = stored_runs(folder, subject.rows.task)
     members = [
         [hash, record.request["about"]["layers"], record.request["seed"],
          record.request["about"]["strategy"]]
