@@ -71,18 +71,19 @@ class Clock:
 
         A shared machine is fast in one minute and slow in the next, so seconds are those at the
         run's median speed of torch.mm, which is measured before and after every work. Short works
-        get more than ``n_rounds``, long ones fewer.
+        get more than ``n_rounds``, long ones fewer. The first work is ours and runs at both ends of
+        a round: its noise is that of every ratio.
         Seconds of ``mm`` come with it: floating-point operations per second of torch.mm.
         """
         times: dict[str, list[float]] = {name: [] for name in works}  # times speed: operations
         taken = dict.fromkeys(works, 0.0)
         speeds = [self.mm()]
-        n_done = 0
+        ours, n_done = next(iter(works)), 0
         while n_done < n_rounds or (sum(taken.values()) < SETTLED and n_done < MOST_ROUNDS):
             n_done += 1
-            for name, work in works.items():
+            for name in (*works, ours):
                 if taken[name] < ENOUGH:
-                    seconds = self.seconds(work)
+                    seconds = self.seconds(works[name])
                     speeds.append(self.mm())
                     taken[name] += seconds
                     times[name].append(seconds * (speeds[-2] + speeds[-1]) / 2)
