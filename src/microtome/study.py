@@ -46,6 +46,12 @@ class Part:
         return which + self.experiment.finding(self.rows)
 
     @property
+    def name(self) -> str:
+        """The experiment's; with the task, where there are several."""
+        own = self.experiment.name
+        return f"{own} on {self.task}" if self.task else own
+
+    @property
     def question(self) -> str:
         """What it asks; of which task, where there are several."""
         own = self.experiment.question
@@ -59,7 +65,7 @@ class Part:
     def section(self, model: str, task: str) -> Section:
         """As a report shows it, with what the papers say of this model and task."""
         return Section(
-            name=f"{self.experiment.name} on {self.task}" if self.task else self.experiment.name,
+            name=self.name,
             question=self.question,
             source=self.experiment.section,
             status=self.status,
@@ -142,30 +148,19 @@ def study(
     if not wanted:
         raise RequestError("no experiment asked for", "name at least one")
     workers = workers or Workers()
-    subjects = [subject] if isinstance(subject, Subject) else list(subject)
-    tasks = [one.task for one in subjects]
-    if len({one.model_hash for one in subjects}) != 1 or len(set(tasks)) < len(tasks):
-        raise RequestError(
-            f"subjects {', '.join(f'{one.model} on {one.task}' for one in subjects) or 'none'}"
-            " given, one model and every task once wanted"
-        )
+    subjects = _one_model([subject] if isinstance(subject, Subject) else list(subject))
     planned = [(find_experiment(one.name), one.settings) for one in wanted]
     plans = [
         experiment.plan(one, experiment.settings(settings))
         for experiment, settings in planned
         for one in subjects
     ]
-    first, several = subjects[0], len(tasks) > 1
     begin()
     request = {
         "kind": kind,
-        "model": first.model,
-        "task": "" if several else first.task,
-        "rows": replace(first.rows, task=None if several else first.rows.task).as_json(),
+        **_about(subjects),
         "experiments": {e.name: e.settings(settings) for e, settings in planned},
     }
-    if several:
-        request["tasks"] = tasks
     result = run(
         [trial for trials in plans for trial in trials],
         out,
@@ -178,8 +173,30 @@ def study(
         track=workers.track,
         ray_address=workers.ray_address,
     )
+    tasks = [one.task for one in subjects]
     parts = tuple(part for one, _ in planned for part in parts_of(one.name, result, tasks))
-    return Study(first, Path(out), parts, result)
+    return Study(subjects[0], Path(out), parts, result)
+
+
+def _one_model(subjects: list[Subject]) -> list[Subject]:
+    """The subjects, if they are one model and every task once."""
+    tasks = {one.task for one in subjects}
+    if len({one.model_hash for one in subjects}) != 1 or len(tasks) < len(subjects):
+        raise RequestError(
+            f"subjects {', '.join(f'{one.model} on {one.task}' for one in subjects) or 'none'}"
+            " given, one model and every task once wanted"
+        )
+    return subjects
+
+
+def _about(subjects: Sequence[Subject]) -> dict[str, Any]:
+    """What a run's request says of its subjects; several tasks are a list, which may grow."""
+    first = subjects[0]
+    if len(subjects) == 1:
+        return {"model": first.model, "task": first.task, "rows": first.rows.as_json()}
+    rows = replace(first.rows, task=None).as_json()
+    tasks = [one.task for one in subjects]
+    return {"model": first.model, "task": "", "tasks": tasks, "rows": rows}
 
 
 def parts_of(name: str, result: RunResult, tasks: Sequence[str]) -> list[Part]:
@@ -208,13 +225,12 @@ def only(done: Study) -> Part:
 
 
 def check_done(done: Study) -> None:
-    """Raise the first part that failed."""
+    """Raise the first part that failed, or wasn't run."""
     for part in done.parts:
-        on = f" on {part.task}" if part.task else ""
-        if not part.problems and not part.rows:
-            raise RunError(f"{part.experiment.name}{on} has no rows yet", "run it again")
         if part.problems:
             raise RunError(
-                f"{part.experiment.name}{on} failed: {part.problems[0]}",
+                f"{part.name} failed: {part.problems[0]}",
                 f"the run keeps what is done; see {done.folder}/records, then --retry-failed",
             )
+        if not part.rows:
+            raise RunError(f"{part.name} has no rows yet", "run it again")

@@ -73,9 +73,8 @@ def run(
                  revision=revision)  # fmt: skip
     if tasks is not None and save_best is not None:
         raise RequestError("--save-best with --tasks", "a best head is one task's: name one")
-    subjects = [
-        found.subject(model, one, settings, revision=revision) for one in _each(rows, tasks)
-    ]
+    each = _each(rows, tasks)
+    subjects = [found.subject(model, one, settings, revision=revision) for one in each]
     where = Workers(executor, workers, (device,), ray_address, retry_failed, track=track)
     document = _ran(found, subjects, settings, where, out=out, save_best=save_best)
     show(document, as_json=json, for_people=lambda console: _tell(console, document))
