@@ -127,6 +127,13 @@ def test_several_tasks_are_named_ones(tmp_path, capsys, tasks, more, words):
     assert words in capsys.readouterr().err.splitlines()[-1]
 
 
+def test_a_best_head_is_one_tasks(tmp_path, capsys):
+    arguments = ["run", "head-disabling", "--model", checkpoint(tmp_path / "model")]
+    arguments += ["--tasks", "micro-sentiment,micro-acceptability", "--save-best", tmp_path / "b"]
+    assert run([str(one) for one in arguments]) == 2
+    assert "a best head is one task's" in capsys.readouterr().err.splitlines()[-1]
+
+
 def test_a_task_without_results_yet_has_a_section_that_says_so(tmp_path, capsys):
     model, out = checkpoint(tmp_path / "model"), tmp_path / "run"
     found = ran(

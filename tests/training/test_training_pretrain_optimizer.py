@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-import numpy as np
 import torch
 
+from masked_rows import batch_of
 from microtome.families import adapt
 from microtome.training.pretraining import checkpoint
 from microtome.training.pretraining.building import layer_matrices, new_model, trained_parameters
 from microtome.training.pretraining.forward import masked_loss
 from microtome.training.pretraining.optimizer import Optimizer, Rates, orthogonalized
-from microtome.training.pretraining.rows import Tokens, make_batch
 from tiny import VOCABULARY
-
-TOKENS = Tokens(cls=2, sep=3, mask=4, first_ordinary=5, n_vocabulary=VOCABULARY, full_stop=7)
-
-
-def batch_of(n: int = 3, length: int = 12):
-    rows = np.random.default_rng(0).integers(5, VOCABULARY, (n, length))
-    rows[:, 0], rows[:, -1] = TOKENS.cls, TOKENS.sep
-    random = np.random.default_rng(1)
-    return make_batch(rows, rate=0.3, pairs=0.5, tokens=TOKENS, random=random)
 
 
 def test_orthogonalized_matrices_keep_their_directions_and_lose_their_scale():

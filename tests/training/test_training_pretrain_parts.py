@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from masked_rows import TOKENS, batch_of, rows_of
 from microtome.errors import RequestError
 from microtome.families import adapt
 from microtome.training.pretrain import PretrainRequest, parse_shape
@@ -14,7 +15,7 @@ from microtome.training.pretraining.evaluation import decoding_curve, heldout_sc
 from microtome.training.pretraining.forward import every_depth, masked_features, masked_loss
 from microtome.training.pretraining.growth import grown, grown_state
 from microtome.training.pretraining.loss import draw_candidates, vocabulary_loss
-from microtome.training.pretraining.rows import Tokens, make_batch
+from microtome.training.pretraining.rows import make_batch
 from microtome.training.pretraining.schedule import (
     Plan,
     Stage,
@@ -24,21 +25,6 @@ from microtome.training.pretraining.schedule import (
     plan_of,
 )
 from tiny import N_LAYERS, VOCABULARY, tiny_model
-
-TOKENS = Tokens(cls=2, sep=3, mask=4, first_ordinary=5, n_vocabulary=VOCABULARY, full_stop=7)
-
-
-def rows_of(n: int, length: int) -> np.ndarray:
-    rows = np.random.default_rng(0).integers(5, VOCABULARY, (n, length))
-    rows[:, 0], rows[:, -1] = TOKENS.cls, TOKENS.sep
-    return rows
-
-
-def batch_of(n: int = 3, length: int = 12):
-    return make_batch(
-        rows_of(n, length), rate=0.3, pairs=0.5, tokens=TOKENS, random=np.random.default_rng(1)
-    )
-
 
 # --- schedule ------------------------------------------------------------------------------------
 
