@@ -96,18 +96,22 @@ class Chunk:
 def packed(
     texts: Texts, *, tokens_in_flight: int, device: torch.device | str = "cpu"
 ) -> Iterator[Chunk]:
-    """All texts in chunks of at most ``tokens_in_flight`` tokens (or one longer text).
+    """All texts in chunks of about ``tokens_in_flight`` tokens: half as many again at most.
 
-    Longest first: the peak of memory comes at once, not at the end of an hour.
+    The chunks are alike in size, but for a text that is longer than one: a few tokens left for a
+    chunk of their own would read all weights once more. Longest first: the peak of memory comes at
+    once, not at the end of an hour.
     """
     lengths = texts.lengths
     order = np.argsort(-lengths, kind="stable")
-    start = 0
+    ends = np.cumsum(lengths[order])
+    start = done = 0
     while start < len(order):
-        taken = np.cumsum(lengths[order[start : start + tokens_in_flight]])
-        n_texts = max(1, int(np.searchsorted(taken, tokens_in_flight, side="right")))
-        yield _chunk(texts, order[start : start + n_texts], torch.device(device))
-        start += n_texts
+        left = int(ends[-1]) - done
+        share = left / max(1, round(left / tokens_in_flight))
+        stop = max(start + 1, int(np.searchsorted(ends, done + share, side="right")))
+        yield _chunk(texts, order[start:stop], torch.device(device))
+        start, done = stop, int(ends[stop - 1])
 
 
 def _chunk(texts: Texts, chosen: IntArray, device: torch.device) -> Chunk:

@@ -132,7 +132,6 @@ def _chunk_sweep(
 ) -> Iterator[tuple[int, Tensor]]:
     """(place of the target, logits) for all targets; place −1 is the model as it is."""
     begun = by_first_layer(targets)
-    most = max(1, tokens_in_flight // chunk.n_tokens)
     last = family.shape.n_layers - 1
     states = forward.embedded(family, chunk)
     for index in range(last + 1):
@@ -140,13 +139,19 @@ def _chunk_sweep(
             yield from _last_layer(family, states, chunk, targets, begun.get(index, []), how)
             return
         split = _SplitLayer.of(family, index, states, chunk, how)
-        places = begun.get(index, [])
-        for start in range(0, len(places), most):
-            batch = places[start : start + most]
+        for batch in _batches(begun.get(index, []), chunk.n_tokens, tokens_in_flight):
             logits = _variants(split, [targets[place] for place in batch])
             yield from zip(batch, logits, strict=True)
         states = split.unchanged()
     yield -1, forward.read(family, states, chunk)
+
+
+def _batches(places: list[int], n_tokens: int, tokens_in_flight: int) -> Iterator[list[int]]:
+    """Variants of a chunk that are computed together: batches alike in size, as chunks are."""
+    n_batches = max(1, min(len(places), round(len(places) * n_tokens / tokens_in_flight)))
+    for batch in np.array_split(places, n_batches):
+        if len(batch):
+            yield batch.tolist()
 
 
 @dataclass(frozen=True)
