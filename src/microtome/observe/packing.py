@@ -108,7 +108,7 @@ def packed(
     start = done = 0
     while start < len(order):
         left = int(ends[-1]) - done
-        share = left / max(1, round(left / tokens_in_flight))
+        share = left / max(1, round(left / max(1, tokens_in_flight)))
         stop = max(start + 1, int(np.searchsorted(ends, done + share, side="right")))
         yield _chunk(texts, order[start:stop], torch.device(device))
         start, done = stop, int(ends[stop - 1])
