@@ -87,7 +87,7 @@ def cost_of_early_exit(clock: Clock, n_rounds: int) -> Row:
     assert all(bool(scan.right(features, ids).all()) for scan in scans.values())
     timed = clock.rounds(
         {name: lambda scan=scan: scan.right(features, ids) for name, scan in scans.items()},
-        max(31, 3 * n_rounds),  # they take a tenth of a second
+        max(15, 3 * n_rounds),  # they take a fifth of a second
     )
     row = Row(
         "J2 vocabulary scan when every token is right",

@@ -72,8 +72,8 @@ def test_scans_take_every_depth_once_and_stay_small(n_depths, n_rows):
     assert sum(sizes) == n_depths
     assert max(sizes) - min(sizes) <= 1
     assert min(sizes) >= 1
-    # Never much more than asked for, unless one depth is more by itself.
-    assert max(sizes) == 1 or max(sizes) * n_rows <= 2 * scanning.ROWS_TOGETHER
+    # Never more than asked for, unless one depth is more by itself.
+    assert max(sizes) == 1 or max(sizes) * n_rows <= scanning.ROWS_TOGETHER
 
 
 def test_rows_without_any_hope_stop_the_scan():
