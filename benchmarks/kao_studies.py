@@ -16,8 +16,9 @@ from commands import DATA, SHARED, chosen, run_study
 N_TRAIN_ARTICLES = 25  # of the 35 in SQuAD's dev file: its training file isn't here
 SMALL = ["--seeds", "0,1,2", "--learning-rate", "1e-4"]
 SPANS = ["--seeds", "0,1,2", "--learning-rate", "3e-4", "--epochs", "2", "--batch-size", "8"]
-ANSWERED = 4  # questions with an answer for each one without: as they come, one in two has none,
-# and so few updates then teach nothing but the empty answer
+# Questions with an answer for each one without. As they come, one in two has none, and so few
+# updates then teach nothing but the empty answer.
+ANSWERED = 4
 REACTIONS = [
     "CC(=O)O.OCC>>CC(=O)OCC.O",
     "Nc1ccccc1.CC(=O)Cl>>CC(=O)Nc1ccccc1",
@@ -65,7 +66,7 @@ def grid(out: Path) -> dict[str, tuple[Path | None, list[str]]]:
 def split_articles(out: Path) -> None:
     """SQuAD's dev file as two, by article: no passage is on both sides; few unanswerable ones."""
     folder, source = out / "squad2-articles", DATA / "squad2/dev-v2.0.json"
-    if (folder / "dev-v2.0.json").exists() or not source.exists():
+    if not source.exists():
         return
     folder.mkdir(parents=True, exist_ok=True)
     whole = json.loads(source.read_text(encoding="utf-8"))

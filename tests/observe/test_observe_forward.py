@@ -161,7 +161,7 @@ def test_predictions_of_a_model_without_a_task_head_are_refused(head):
 # --- packing -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("tokens_in_flight", [1, 7, 30, 64, 10_000])
+@pytest.mark.parametrize("tokens_in_flight", [0, 1, 7, 30, 64, 10_000])
 def test_every_token_is_in_one_chunk_and_no_chunk_is_too_large(tokens_in_flight):
     lengths = tuple(np.random.default_rng(0).integers(1, 40, size=200).tolist())
     texts = random_texts(lengths)

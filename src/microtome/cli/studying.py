@@ -23,6 +23,12 @@ if TYPE_CHECKING:
 
 ExperimentName = Annotated[str | None, typer.Argument(help="See 'microtome list experiments'.")]
 ModelName = Annotated[str | None, typer.Option("--model", help="Embedded name, folder, or hub id.")]
+SaveBest = Annotated[
+    Path | None, typer.Option("--save-best", help="head-disabling: a folder for the best.")
+]
+WantsHelp = Annotated[
+    bool, typer.Option("--help", help="Also shows the options of the EXPERIMENT named.")
+]
 
 
 def run(
@@ -41,9 +47,7 @@ def run(
     label_column: given.LabelColumn = None,
     labels: given.Labels = None,
     out: given.Run = None,
-    save_best: Annotated[
-        Path | None, typer.Option("--save-best", help="head-disabling: a folder for the best.")
-    ] = None,
+    save_best: SaveBest = None,
     executor: given.Executor = "local",
     workers: given.NWorkers = 1,
     ray_address: given.RayAddress = None,
@@ -52,9 +56,7 @@ def run(
     track: given.Track = None,
     revision: given.Revision = None,
     json: given.Json = False,
-    wants_help: Annotated[
-        bool, typer.Option("--help", help="Also shows the options of the EXPERIMENT named.")
-    ] = False,
+    wants_help: WantsHelp = False,
 ) -> None:
     """Run one experiment of the papers into a folder; the same command again goes on.
 
