@@ -176,6 +176,14 @@ def test_extra_text_joins_in_the_stages_that_ask_for_it(text, tmp_path):
         assert sum(len(stone & set(row)) == len(stone) for row in shown.tolist()) == n_rows
 
 
+def test_a_berts_dropout_is_for_finetuning_only(text, tmp_path):
+    request = request_for(text, tmp_path / "model")
+    training = Training(request, prepare(request), plan_of(request.stages))
+    assert training.model.config.hidden_dropout_prob == 0.1
+    assert training.step_once(0) == Training(request, training.prepared, training.plan).step_once(0)
+    assert not training.model.training
+
+
 def test_other_text_in_the_same_folder_is_refused(text, tmp_path):
     request = request_for(text, tmp_path / "model")
     pretrain(request)

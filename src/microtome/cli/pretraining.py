@@ -9,6 +9,7 @@ import typer
 
 from microtome.cli import parameters as given
 from microtome.cli.output import log, show, table
+from microtome.errors import RequestError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -21,39 +22,61 @@ def pretrain(
         list[Path], typer.Option("--text", help=".txt, .txt.xz or .txt.gz; may be repeated.")
     ],
     out: Annotated[Path, typer.Option("--out", help="The finished model's folder.")],
-    family: Annotated[str, typer.Option("--family", help="bert or albert.")] = "bert",
-    shape: Annotated[str, typer.Option("--shape", help="LAYERSxWIDTH.")] = "12x128",
+    start: Annotated[
+        str | None, typer.Option("--from", help="A masked LM to go on from; it decides the shape.")
+    ] = None,
+    family: Annotated[
+        str | None, typer.Option("--family", help="bert or albert; bert unless given.")
+    ] = None,
+    shape: Annotated[
+        str | None, typer.Option("--shape", help="LAYERSxWIDTH; 12x128 unless given.")
+    ] = None,
     hours: Annotated[float, typer.Option("--hours", help="Becomes a number of steps, once.")] = 2.0,
-    vocabulary: Annotated[int, typer.Option("--vocabulary", help="Word pieces.")] = 8192,
+    vocabulary: Annotated[
+        int | None, typer.Option("--vocabulary", help="Word pieces; 8192 unless given.")
+    ] = None,
     license_name: Annotated[str, typer.Option("--license", help="Named in the card.")] = "",
     seed: given.Seed = 0,
     json: given.Json = False,
 ) -> None:
     """Pre-train a small masked-LM encoder on your own text: a new language, a domain.
 
-    It starts shallow and is stacked to its depth by our own edits. Killed half-way, the same
-    command goes on from the last checkpoint, to the same weights.
+    It starts shallow and is stacked to its depth by our own edits; with --from, a model that exists
+    is trained on. Killed half-way, the same command goes on from the last checkpoint, to the same
+    weights.
 
     Example: microtome pretrain --text corpus.txt.xz --shape 12x128 --hours 2 --out ./mine
+
+    Example: microtome pretrain --from nano-bert --text my-domain.txt --hours 0.5 --out ./mine
     """
     from microtome.training.pretrain import PretrainRequest, parse_shape
+    from microtome.training.pretrain import pretrain as train
 
-    layers, width = parse_shape(shape)
+    _refuse_shape_of_a_start(start, family=family, shape=shape, vocabulary=vocabulary)
+    layers, width = parse_shape(shape or "12x128")
     request = PretrainRequest(
         text=tuple(text),
         out=out,
-        family=family,
+        start=start,
+        family=family or "bert",
         layers=layers,
         width=width,
         hours=hours,
-        vocabulary=vocabulary,
+        vocabulary=vocabulary or 8192,
         license=license_name,
         seed=seed,
     )
-    from microtome.training.pretrain import pretrain as train
-
     done = train(request, progress=_tell)
     show(done.as_json(), as_json=json, for_people=lambda console: _draw(console, done))
+
+
+def _refuse_shape_of_a_start(start: str | None, **asked: object) -> None:
+    named = [f"--{name}" for name, value in asked.items() if value is not None]
+    if start is not None and named:
+        raise RequestError(
+            f"{named[0]} given beside --from, which decides family, shape and vocabulary",
+            f"leave out {', '.join(named)}",
+        )
 
 
 def _tell(now: Progress) -> None:

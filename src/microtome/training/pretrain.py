@@ -1,8 +1,9 @@
 """Pre-train a small masked-LM encoder from plain text, on a CPU, in hours.
 
 A vocabulary is made from the text, the text becomes one stream of tokens, and a shallow model is
-trained on short rows, stacked (3 → 6 → 12 layers) and trained on, at last on long rows. What a step
-does depends on its number and the seed: a run that was killed goes on to the same weights.
+trained on short rows, stacked (3 → 6 → 12 layers) and trained on, at last on long rows; or a masked
+LM that exists is trained on. What a step does depends on its number and the seed: a run that was
+killed goes on to the same weights.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ class PretrainRequest:
 
     text: tuple[Path, ...]
     out: Path
+    start: str | None = None  # a masked LM to go on from; it decides family, shape and vocabulary
+    start_hash: str = ""  # of its content, filled in
     family: str = "bert"
     layers: int = 12
     width: int = 128
@@ -91,6 +94,7 @@ class PretrainRequest:
     def settings(self) -> dict[str, Any]:
         """What decides the weights, beside the text and the plan."""
         return {
+            "start": self.start_hash or None,
             "family": self.family,
             "layers": self.layers,
             "width": self.width,

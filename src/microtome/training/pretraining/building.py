@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
     from transformers import PreTrainedTokenizerBase
 
+FINETUNING_DROPOUT = {"bert": 0.1, "albert": 0.0}
 FULL_STOPS = (".", "。", "।", "۔")
 
 
@@ -24,7 +25,11 @@ def new_model(
     family: str, *, layers: int, width: int, heads: int, embedding: int, vocabulary: int,
     positions: int, seed: int,
 ) -> PreTrainedModel:  # fmt: skip
-    """A masked-LM with fresh weights, without dropout: no text is seen often enough to need it."""
+    """A masked-LM with fresh weights, in eval mode.
+
+    It is trained like that, without dropout: no text is seen often enough to need it. The config's
+    dropout is for fine-tuning.
+    """
     from transformers import AlbertConfig, AlbertForMaskedLM, BertConfig, BertForMaskedLM
 
     sizes: dict[str, Any] = {
@@ -34,14 +39,14 @@ def new_model(
         "num_attention_heads": heads,
         "intermediate_size": 4 * width,
         "max_position_embeddings": positions,
-        "hidden_dropout_prob": 0.0,
-        "attention_probs_dropout_prob": 0.0,
+        "hidden_dropout_prob": FINETUNING_DROPOUT.get(family, 0.0),
+        "attention_probs_dropout_prob": FINETUNING_DROPOUT.get(family, 0.0),
     }
     special = dict(zip(("pad", "unk", "cls", "sep", "mask"), range(5), strict=True))
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         if family == "bert":
-            return BertForMaskedLM(BertConfig(**sizes, pad_token_id=special["pad"])).train()
+            return BertForMaskedLM(BertConfig(**sizes, pad_token_id=special["pad"])).eval()
         if family == "albert":
             config = AlbertConfig(
                 **sizes,
@@ -50,7 +55,7 @@ def new_model(
                 bos_token_id=special["cls"],
                 eos_token_id=special["sep"],
             )
-            return AlbertForMaskedLM(config).train()
+            return AlbertForMaskedLM(config).eval()
     raise RequestError(f"family {family!r} given, bert or albert wanted")
 
 
@@ -69,14 +74,14 @@ def trained_parameters(model: PreTrainedModel) -> dict[str, nn.Parameter]:
 
 def token_ids(tokenizer: Tokenizer) -> Tokens:
     """The ids that rows and masks need."""
-    # They come first in the vocabulary, in this order: that is how it was trained.
-    ids = {token: place for place, token in enumerate(SPECIAL_TOKENS)}
+    vocabulary = tokenizer.get_vocab()
+    ids = {token: vocabulary[token] for token in SPECIAL_TOKENS if token in vocabulary}
     stops = [tokenizer.token_to_id(stop) for stop in FULL_STOPS]
     return Tokens(
         cls=ids["[CLS]"],
         sep=ids["[SEP]"],
         mask=ids["[MASK]"],
-        first_ordinary=len(SPECIAL_TOKENS),
+        first_ordinary=max(ids.values()) + 1,
         n_vocabulary=tokenizer.get_vocab_size(),
         full_stop=next((stop for stop in stops if stop is not None), None),
     )

@@ -17,7 +17,7 @@ tags:
 # {name}
 
 A small {family} encoder with its masked-LM head: {layers} {counted}, width {width}, {heads} heads,
-{vocabulary:,} word pieces{case}, {positions} positions. Made from scratch by `microtome pretrain`.
+{vocabulary:,} word pieces{case}, {positions} positions. {origin}
 
 ## Held-out text
 Masked top-1 accuracy on {n:,} masked tokens of text never trained on (15 % of the tokens, rows of
@@ -45,8 +45,7 @@ The text isn't part of this folder.
 random, 10 % shown; a quarter of the rows has a second segment, and every second row begins anywhere
 in the position table. {summaries}{extra}Muon (rate {matrix_rate:g}, decay {matrix_decay:g}) for the
 matrices of the layers, AdamW (rate {other_rate:g}) for the rest; {warm_up} steps of warm-up, linear
-decay over the last {decay}. Deeper models begin as the shallower one stacked on itself. Stages with
-candidates compare the true token with that many others instead of all. No dropout. Seed {seed}.
+decay over the last {decay}. {stacking}No dropout while pre-training. Seed {seed}.
 Stored with input embeddings as small as fresh ones; the norm before the decoder undoes it.
 {start}
 
@@ -66,6 +65,10 @@ Stored with input embeddings as small as fresh ones; the norm before the decoder
 {license_text}
 """
 
+_STACKING = """\
+Deeper models begin as the shallower one stacked on itself. Stages with
+candidates compare the true token with that many others instead of all. """
+
 
 _START = """\
 Before the first step word embeddings are set to the leading singular vectors of the training text's
@@ -84,7 +87,9 @@ def card(name: str, record: Mapping[str, Any]) -> str:
         license=f"license: {license_id}\n" if license_id else "",
         license_text=f"`{license_id}`." if license_id else "None was named.",
         rate=record["finetuning"]["learning_rate"],
-        start=_START if recipe["warm_start"] else "",
+        origin=_origin(record.get("start")),
+        start=_beginning(record.get("start")) or (_START if recipe["warm_start"] else ""),
+        stacking=_STACKING if len({s["layers"] for s in plan["stages"]}) > 1 else "",
         counted="applications of one layer" if recipe["family"] == "albert" else "layers",
         case=", lower case" if recipe["lowercase"] else "",
         n=int(heldout["n"]),
@@ -94,7 +99,7 @@ def card(name: str, record: Mapping[str, Any]) -> str:
         unigram=heldout["unigram"],
         loss=heldout["loss"],
         depths=_depths(result["depths"]),
-        files="\n".join(_file(file) for file in text["files"]),
+        files="\n".join(_file(file) for file in [*text["files"], *text.get("extra_files", ())]),
         training=text["n_training_tokens"],
         heldout=text["n_heldout_tokens"],
         stages=_stages(plan["stages"]),
@@ -114,6 +119,31 @@ def card(name: str, record: Mapping[str, Any]) -> str:
             "matrix_decay", "other_rate", "seed",
         )},
     )  # fmt: skip
+
+
+def _origin(start: Mapping[str, Any] | None) -> str:
+    """From scratch, or from which model."""
+    if start is None:
+        return "Made from scratch by `microtome pretrain`."
+    return (
+        f"Made by `microtome pretrain` from `{start['name']}`\n"
+        f"(content sha256 `{start['content_hash']}`)."
+    )
+
+
+def _beginning(start: Mapping[str, Any] | None) -> str:
+    """How the model that this one starts from was made, where it tells."""
+    if start is None or start["record"] is None:
+        return ""
+    record = start["record"]
+    plan, result = record["recipe"]["plan"], record["result"]
+    return (
+        f"\n`{start['name']}`, which it starts from, was made like this, with {plan['warm_up']} "
+        f"steps of warm-up and linear\ndecay over the last {plan['decay']}: {result['tokens']:,} "
+        f"tokens in {result['seconds'] / 3600:.1f} hours, to a masked top-1 accuracy of\n"
+        f"{result['heldout']['accuracy']:.1%} behind [MASK].\n\n{_stages(plan['stages'])}\n"
+        + (_START if record["recipe"]["warm_start"] else "")
+    )
 
 
 def _summaries(n_words: int) -> str:

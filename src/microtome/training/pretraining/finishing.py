@@ -18,6 +18,7 @@ from microtome.models.quiet import quiet_transformers
 from microtome.training.pretrain import PretrainResult
 from microtome.training.pretraining.building import wrapped_tokenizer
 from microtome.training.pretraining.card import card
+from microtome.training.pretraining.continuing import RECORD, start_record, start_tokenizer
 from microtome.training.pretraining.evaluation import (
     decoding_curve,
     heldout_scores,
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from microtome.training.pretrain import PretrainRequest
     from microtome.training.pretraining.run import Training
 
-RECORD = "pretraining.json"
 CURVE_ROWS = 256
 
 
@@ -84,8 +84,12 @@ def write_folder(
     result: PretrainResult,
 ) -> None:
     """Weights, config, tokenizer, the record for programs and the card for people."""
-    tokenizer = wrapped_tokenizer(
-        prepared.tokenizer, positions=request.positions, lowercase=request.lowercase
+    tokenizer = (
+        start_tokenizer(request.start)
+        if request.start
+        else wrapped_tokenizer(
+            prepared.tokenizer, positions=request.positions, lowercase=request.lowercase
+        )
     )
     with quiet_transformers():
         model.save_pretrained(folder)
@@ -95,6 +99,7 @@ def write_folder(
     record = {
         "schema_version": 1,
         "recipe": recipe(request, plan),
+        "start": start_record(request),
         "text": prepared.facts,
         "result": {k: v for k, v in result.as_json().items() if k != "out"},
         "weights_sha256": hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest(),

@@ -14,6 +14,7 @@ from microtome.errors import RequestError
 from microtome.training.pretraining import text
 from microtome.training.pretraining.building import token_ids
 from microtome.training.pretraining.checkpoint import write_json
+from microtome.training.pretraining.continuing import start_pieces
 from microtome.training.pretraining.rows import Array, Tokens, cut
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from microtome.training.pretrain import PretrainRequest
 
-FACTS = "text.json"
+FACTS, EXTRA_FACTS = "text.json", "extra.json"
 
 
 @dataclass(frozen=True)
@@ -58,11 +59,14 @@ def prepare(request: PretrainRequest) -> Prepared:
     _check_same(request, facts)
     tokenizer = Tokenizer.from_file(str(folder / "vocabulary.json"))
     training = np.load(folder / "training.npy", mmap_mode="r")
+    extra = _extra_tokens(request, tokenizer, folder)
+    if extra is not None:
+        facts["extra_files"] = json.loads((folder / EXTRA_FACTS).read_text(encoding="utf-8"))
     return Prepared(
         tokenizer=tokenizer,
         tokens=token_ids(tokenizer),
         training=training,
-        extra=_extra_tokens(request, tokenizer, folder),
+        extra=extra,
         heldout=np.load(folder / "heldout.npy", mmap_mode="r"),
         by_frequency=np.argsort(-_counts(training, tokenizer), kind="stable"),
         facts=facts,
@@ -71,8 +75,12 @@ def prepare(request: PretrainRequest) -> Prepared:
 
 def _make(request: PretrainRequest, folder: Path) -> None:
     corpus = text.read_corpus(request.text, heldout_share=request.heldout_share)
-    tokenizer = text.train_vocabulary(
-        corpus.training, size=request.vocabulary, lowercase=request.lowercase
+    tokenizer = (
+        start_pieces(request.start)
+        if request.start
+        else text.train_vocabulary(
+            corpus.training, size=request.vocabulary, lowercase=request.lowercase
+        )
     )
     folder.mkdir(parents=True, exist_ok=True)
     tokenizer.save(str(folder / "vocabulary.json"))
@@ -126,10 +134,13 @@ def _check_same(request: PretrainRequest, facts: dict[str, Any]) -> None:
 def _extra_tokens(request: PretrainRequest, tokenizer: Tokenizer, folder: Path) -> Array | None:
     if not request.extra_text:
         return None
-    file = folder / "extra.npy"
-    if not file.exists():
-        documents = [d for path in request.extra_text for d in text.documents(text.read_text(path))]
+    file, facts = folder / "extra.npy", folder / EXTRA_FACTS
+    if not (file.exists() and facts.exists()):
+        texts = [text.read_text(path) for path in request.extra_text]
+        documents = [document for one in texts for document in text.documents(one)]
         np.save(file, text.token_stream(tokenizer, documents))
+        described = map(text.described, request.extra_text, texts)
+        write_json(facts, [asdict(described_file) for described_file in described])
     return np.asarray(np.load(file))
 
 

@@ -18,6 +18,7 @@ from microtome.families import adapt
 from microtome.training.pretrain import PretrainResult, Progress
 from microtome.training.pretraining import checkpoint
 from microtome.training.pretraining.building import layer_matrices, new_model, trained_parameters
+from microtome.training.pretraining.continuing import shaped_as_start, start_model
 from microtome.training.pretraining.evaluation import decoding_curve, heldout_scores
 from microtome.training.pretraining.forward import masked_loss
 from microtome.training.pretraining.growth import grown, grown_state
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 PAIRS = 0.25  # rows that are split in two segments, so that segment 1 is trained, too
 CURVE_ROWS = 64
 EXTRA = 0.125  # rows from the extra text, in the stages at full depth
+CONTINUED = 0.25  # of a depth's learning rates, for a model that is trained on
 DECODED_EVERY = 10  # log lines
 
 
@@ -45,6 +47,7 @@ def carry_out(request: PretrainRequest, progress: Callable[[Progress], None]) ->
         raise RequestError(f"{request.out} isn't empty", "name a new folder with --out")
     if request.threads:
         torch.set_num_threads(request.threads)
+    request = shaped_as_start(request)
     prepared = prepare(request)
     check_settings(request)
     plan = stored_plan(request, prepared)
@@ -99,6 +102,8 @@ def calibrated_plan(request: PretrainRequest, prepared: Prepared) -> Plan:
         extra=EXTRA if request.extra_text else 0.0,
         candidates=request.vocabulary // 4,
     )
+    if request.start is not None:
+        outlined = [(replace(stage, rate=CONTINUED * stage.rate), s) for stage, s in outlined]
     per_step = [seconds_per_step(request, prepared, stage) for stage, _ in outlined]
     return make_plan(outlined, seconds=request.hours * 3600, per_step=per_step)
 
@@ -134,6 +139,8 @@ class Training:
 
     def _fresh(self, layers: int) -> PreTrainedModel:
         request = self.request
+        if request.start is not None:
+            return start_model(request.start)
         return new_model(
             request.family,
             layers=layers,
@@ -255,7 +262,7 @@ class Training:
 
     def _grow(self, layers: int) -> None:
         before, state = self.model, self.optimizer.state()
-        self._take(grown(before, layers).train())
+        self._take(grown(before, layers))
         self.optimizer.load(grown_state(state, before, self.model))
 
     def save(self) -> None:

@@ -24,13 +24,28 @@ def shrink_embeddings_(model: PreTrainedModel) -> float:
 
     BERT and ALBERT, whose decoder is tied: its input's norm is divided by the factor.
     """
-    family = adapt(model)
-    size = float(family.word_embeddings.float().pow(2).mean().sqrt())
+    size = float(adapt(model).word_embeddings.float().pow(2).mean().sqrt())
     factor = float(model.config.initializer_range) / size
+    _scale_(model, factor)
+    return factor
+
+
+@torch.no_grad()
+def restore_embeddings_(model: PreTrainedModel) -> float:
+    """The way back: as large as they are while the decoder's norm is about 1; the factor taken.
+
+    Pre-training's steps are made for that size. A model that was never shrunk hardly changes.
+    """
+    factor = float(adapt(model).mlm_norm().weight.float().pow(2).mean().sqrt())
+    _scale_(model, factor)
+    return factor
+
+
+def _scale_(model: PreTrainedModel, factor: float) -> None:
+    family = adapt(model)
     embeddings = family.body.embeddings
     for part in ("word_embeddings", "position_embeddings", "token_type_embeddings"):
         getattr(embeddings, part).weight.mul_(factor)
     norm = family.mlm_norm()
     norm.weight.div_(factor)
     norm.bias.div_(factor)
-    return factor

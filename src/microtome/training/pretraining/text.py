@@ -60,6 +60,11 @@ def read_text(path: Path) -> str:
         raise RequestError(f"can't read text file {path}: {error}") from error
 
 
+def described(path: Path, text: str) -> TextFile:
+    """What the card says about a file that was read."""
+    return TextFile(path.name, hashlib.sha256(text.encode()).hexdigest(), len(text))
+
+
 def documents(text: str) -> list[str]:
     """Split at blank lines; empty documents are dropped."""
     blocks: list[list[str]] = [[]]
@@ -80,10 +85,7 @@ def read_corpus(paths: Sequence[Path], *, heldout_share: float) -> Corpus:
     if not paths:
         raise RequestError("no text file given, at least one wanted", "add --text FILE")
     texts = [read_text(path) for path in paths]
-    files = tuple(
-        TextFile(path.name, hashlib.sha256(text.encode()).hexdigest(), len(text))
-        for path, text in zip(paths, texts, strict=True)
-    )
+    files = tuple(map(described, paths, texts))
     *earlier, last = [documents(text) for text in texts]
     if len(last) == 1:
         last = last[0].split("\n")
