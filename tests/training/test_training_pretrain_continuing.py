@@ -15,7 +15,7 @@ from transformers import AutoModelForMaskedLM, AutoTokenizer
 from microtome.errors import RequestError
 from microtome.models import content_hash, load, resolve
 from microtome.training.pretrain import PretrainRequest, Progress, pretrain
-from microtome.training.pretraining.continuing import start_model, start_pieces
+from microtome.training.pretraining.continuing import rate_for, start_model, start_pieces
 from microtome.training.pretraining.schedule import Stage
 
 WORDS = ["river", "stone", "bridge", "boat", "fish", "deep", "cold", "under", "over", "with"]
@@ -123,6 +123,11 @@ def test_the_card_names_what_it_starts_from(text, tmp_path):
     assert base in card
     assert "from scratch" not in card
     assert "stacked on itself" not in card
+
+
+@pytest.mark.parametrize(("width", "rate"), [(128, 3e-4), (768, 2e-5), (256, 1e-4)])
+def test_the_rate_for_finetuning_falls_with_the_width(width, rate):
+    assert rate_for(width) == pytest.approx(rate)
 
 
 def test_a_model_without_a_trained_head_is_refused(text, tmp_path):

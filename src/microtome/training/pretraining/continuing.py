@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from microtome.errors import RequestError
 from microtome.families import adapt
 from microtome.models import Source, fetched, load, load_tokenizer, provenance_of, resolve
+from microtome.models.front_matter import learning_rate_of
 from microtome.training.pretrain import FAMILIES
 from microtome.training.pretraining.scaling import restore_embeddings_
 
@@ -46,7 +47,13 @@ def shaped_as_start(request: PretrainRequest) -> PretrainRequest:
         grow=False,
         warm_start=False,
         start_hash=provenance.content_hash,
+        finetuning_rate=learning_rate_of(provenance.path) or rate_for(family.shape.width),
     )
+
+
+def rate_for(width: int) -> float:
+    """A learning rate for fine-tuning, between what suits width 128 (3e-4) and 768 (2e-5)."""
+    return float(f"{3e-4 * (128 / width) ** 1.5:.0e}")
 
 
 def start_model(name: str) -> PreTrainedModel:
