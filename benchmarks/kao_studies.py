@@ -54,7 +54,7 @@ def grid(out: Path) -> dict[str, tuple[Path | None, list[str]]]:
             "--fraction", "640", "--baseline-seeds", "3-8", "--scan"]),
         "sst2-ensembles": (sst2_data, ["ensembling", "--from", str(out / "sst2-duplication")]),
         "squad2-duplication": (squad_data, ["duplication", *squad, "--layers", "6-7", *SPANS,
-            "--fraction", "3000", "--limit", "300"]),
+            "--fraction", "1500", "--limit", "300"]),
         "squad2-ensembles": (squad_data, ["ensembling", "--from", str(out / "squad2-duplication")]),
         # Answers in short texts, with and without an answer: few updates teach them.
         "spans-duplication": (None, ["duplication", "--model", "minilm", "--task", "micro-squad",
