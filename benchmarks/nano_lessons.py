@@ -15,16 +15,17 @@ import argparse
 import hashlib
 import json
 import re
+import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -32,14 +33,19 @@ from microtome.families.seam import Family
 from microtome.models import load, load_tokenizer
 from microtome.models.quiet import quiet_transformers
 from microtome.training.pretrain import PretrainRequest
-from microtome.training.pretraining.building import layer_matrices, trained_parameters
+from microtome.training.pretraining.building import (
+    FINETUNING_DROPOUT,
+    layer_matrices,
+    trained_parameters,
+)
 from microtome.training.pretraining.card import card
-from microtome.training.pretraining.continuing import RECORD, shaped_as_start
+from microtome.training.pretraining.continuing import shaped_as_start
 from microtome.training.pretraining.evaluation import decoding_curve, heldout_scores, random_blocks
+from microtome.training.pretraining.finishing import CURVE_ROWS, RECORD
 from microtome.training.pretraining.forward import asked_states, masked_loss
 from microtome.training.pretraining.optimizer import Optimizer, Rates
 from microtome.training.pretraining.preparation import Prepared, prepare
-from microtome.training.pretraining.rows import Batch
+from microtome.training.pretraining.rows import Array, Batch
 from microtome.training.pretraining.run import Training
 from microtome.training.pretraining.scaling import shrink_embeddings_
 from microtome.training.pretraining.schedule import Stage, plan_of
@@ -53,27 +59,24 @@ UNREAD = 0.02  # of a file's end: the last documents of the last file are held o
 LONGEST = 64  # tokens
 READ_AT_ONCE = 64  # fragments, by the teacher
 LESSONS_AT_ONCE = 96
-TEMPERATURE = 0.1
+TEMPERATURE = 0.1  # of the choice: cosines lie between −1 and 1
 COSINE = 2.0  # what 1 − cosine weighs beside finding the vector
 STAGE = Stage(layers=12, length=64, n_rows=32, masked=0.2, steps=1000, rate=0.25)
-DROPOUT = 0.1  # for fine-tuning
 LOGGED = 50  # steps
 
 _TOLD = """\
 ## Lessons
-Then {steps:,} steps more, on {stage.n_rows} masked rows of {stage.length} tokens
-({stage.masked:.0%} asked for, {stage.rate:g} of the rates, {warm_up} steps of warm-up, linear decay
-over the last {decay}) and on {at_once} of {n_fragments:,} fragments of text: from [CLS], a matrix
-that isn't kept had to find the vector that all-MiniLM-L6-v2 (Apache 2.0) has of a fragment among
-those of its batch. Fragments: clauses of the novels and of the first Wikipedia file, and the
-{n_sentences:,} training sentences of SST-2, whole and in parts, without their labels. {minutes:.0f}
-minutes of one core, by `benchmarks/nano_lessons.py`. The held-out figures above are of the model as
-it is after this; recipe and log are of what came before. The config's dropout of {dropout:g} is for
-fine-tuning.
+Then {steps:,} steps more, on {stage[n_rows]} masked rows of {stage[length]} tokens
+({stage[masked]:.0%} asked for, {stage[rate]:g} of the rates, {warm_up} steps of warm-up, linear
+decay over the last {decay}) and on {n_at_once} of {n_fragments:,} fragments of text: from [CLS], a
+matrix that isn't kept had to find the vector that all-MiniLM-L6-v2 (Apache 2.0) has of a fragment
+among those of its batch, and to be near it. Fragments: clauses of the novels and of the first
+Wikipedia file, and the {n_sentences:,} training sentences of SST-2, whole and in parts, without
+their labels. {minutes:.0f} minutes of one core, by `benchmarks/nano_lessons.py`. The held-out
+figures above are of the model as it is after this; recipe and log are of what came before. The
+config's dropout of {dropout:g} is for fine-tuning.
 
 """
-
-Array = NDArray[Any]
 
 
 def fragments(text: str) -> Iterator[str]:
@@ -148,7 +151,7 @@ class Lessons:
             for place in random.permutation(len(blocks)):
                 yield blocks[place]
 
-    @property
+    @cached_property
     def lengths(self) -> Array:
         """Tokens of every fragment."""
         return np.array([len(one) for one in self.ids])
@@ -172,7 +175,9 @@ def made_lessons(files: Sequence[Path], sentences: Path, prepared: Prepared, wor
     if not vectors_file.exists():
         texts = all_fragments(files, sentences)
         texts_file.write_text(json.dumps(texts), encoding="utf-8")
-        np.save(vectors_file, teacher_vectors(texts))
+        temporary = vectors_file.with_name("unfinished.npy")
+        np.save(temporary, teacher_vectors(texts))
+        temporary.replace(vectors_file)
     texts = json.loads(texts_file.read_text(encoding="utf-8"))
     cls, sep = prepared.tokens.cls, prepared.tokens.sep
     encoded = prepared.tokenizer.encode_batch(texts, add_special_tokens=False)
@@ -223,7 +228,8 @@ def write(out: Path, training: Training, lessons: dict[str, Any]) -> None:
     start = Path(request.start or "")
     model = training.model
     shrink_embeddings_(model)
-    model.config.hidden_dropout_prob = model.config.attention_probs_dropout_prob = DROPOUT
+    dropout = FINETUNING_DROPOUT["bert"]
+    model.config.hidden_dropout_prob = model.config.attention_probs_dropout_prob = dropout
     with quiet_transformers():
         model.half().save_pretrained(out)
         load_tokenizer(start).save_pretrained(out)
@@ -244,7 +250,8 @@ def measured(out: Path, prepared: Prepared, before: dict[str, Any]) -> dict[str,
     rows = prepared.heldout_rows(length=length, n=len(prepared.heldout))
     scores = asdict(heldout_scores(model, rows, tokens=tokens, common=prepared.common))
     curves = [
-        decoding_curve(one, rows[:256], tokens=tokens) for one in (model, random_blocks(model))
+        decoding_curve(one, rows[:CURVE_ROWS], tokens=tokens)
+        for one in (model, random_blocks(model))
     ]
     depths = [
         {"depth": depth, "accuracy": round(accuracy, 4), "control": round(control, 4)}
@@ -258,13 +265,22 @@ def card_with_lessons(name: str, record: dict[str, Any]) -> str:
     """The card of ``microtome pretrain``, with a section on this leg."""
     lessons = record["lessons"]
     told = _TOLD.format(
-        stage=STAGE, at_once=LESSONS_AT_ONCE, dropout=DROPOUT, minutes=lessons["seconds"] / 60,
-        **lessons,
+        dropout=FINETUNING_DROPOUT["bert"], minutes=lessons["seconds"] / 60, **lessons,
     )  # fmt: skip
     text = card(name, record).replace("## Hashes", f"{told}## Hashes")
     return text.replace(
         "by `microtome pretrain`.", "by `microtome pretrain`, then lessons (below)."
     )
+
+
+def refuse_other_text(start: Path, prepared: Prepared) -> None:
+    """Held-out text of the start must be held out here, too."""
+    before = json.loads((start / RECORD).read_text(encoding="utf-8"))["text"]
+    for name in ("training_sha256", "heldout_sha256"):
+        if before[name] != prepared.facts[name]:
+            sys.exit(
+                f"{start} was made of other text; give the files that its card names, in order"
+            )
 
 
 def main() -> None:
@@ -275,18 +291,26 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--steps", type=int, default=STAGE.steps)
     given = parser.parse_args()
+    if given.out.exists():
+        sys.exit(f"{given.out} is there already; name a new folder with --out")
     torch.set_num_threads(1)
-    plan = plan_of([Stage(**{**asdict(STAGE), "steps": given.steps})])
+    plan = plan_of([replace(STAGE, steps=given.steps)])
     request = shaped_as_start(
         PretrainRequest(text=tuple(given.text), out=given.out, start=str(given.start))
     )
     prepared = prepare(request)
+    refuse_other_text(given.start, prepared)
     lessons = made_lessons(given.text, given.sentences, prepared, request.work)
     training = Training(request, prepared, plan)
     began = time.monotonic()
     log = train(training, lessons)
     facts = {
         "teacher": TEACHER,
+        "stage": asdict(STAGE),
+        "temperature": TEMPERATURE,
+        "cosine": COSINE,
+        "n_at_once": LESSONS_AT_ONCE,
+        "seed": request.seed,
         "n_fragments": len(lessons.ids),
         "n_sentences": len(given.sentences.read_text(encoding="utf-8").splitlines()) - 1,
         "steps": plan.n_steps,

@@ -107,7 +107,7 @@ def main() -> None:
     options.add_argument("part", choices=("curves", "sst2"))
     options.add_argument("--text", nargs="*", type=Path, default=[])
     options.add_argument("--rows", type=int, default=256)
-    options.add_argument("--seeds", default="0,1,2")
+    options.add_argument("--seeds", default="0,1,2,3,4,5")
     options.add_argument("--threads", type=int, default=torch.get_num_threads())
     options.add_argument("--out", type=Path, default=Path("microtome-runs/nano-studies"))
     given = options.parse_args()

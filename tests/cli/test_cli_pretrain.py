@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import json
-import random
 
 import pytest
 from transformers import AutoModelForMaskedLM, AutoTokenizer
 
 from microtome.cli import run
 from microtome.models import load
+from prose import write_prose
 from tiny import save_tiny
-
-WORDS = ["river", "stone", "bridge", "boat", "fish", "deep", "cold", "under", "over", "with"]
 
 
 @pytest.fixture(scope="module")
 def text(tmp_path_factory):
-    words = random.Random(0)
-    path = tmp_path_factory.mktemp("text") / "rivers.txt"
-    paragraphs = [" ".join(words.choices(WORDS, k=40)) + " ." for _ in range(600)]
-    path.write_text("\n\n".join(paragraphs))
-    return path
+    return write_prose(tmp_path_factory.mktemp("text") / "text.txt", n_paragraphs=600)
 
 
 def pretrained(capsys, *arguments):
@@ -47,14 +41,14 @@ def test_a_model_from_plain_text(text, tmp_path, capsys):
     assert (model.config.num_hidden_layers, model.config.hidden_size) == (2, 32)
     assert [depth["depth"] for depth in document["depths"]] == [0, 1, 2]
     assert document["steps"] >= 2
-    assert AutoTokenizer.from_pretrained(out).tokenize("deep river") == ["deep", "river"]
+    assert AutoTokenizer.from_pretrained(out).tokenize("big dog") == ["big", "dog"]
 
 
 def test_going_on_from_a_model_keeps_its_shape_and_words(text, tmp_path, capsys):
-    out = tmp_path / "mine"
-    document = pretrained(capsys, "--from", "nano-bert", "--text", text, "--out", out)
-    assert len(document["depths"]) == 13
-    assert load(out).config.vocab_size == load("nano-bert").config.vocab_size
+    out, start = tmp_path / "mine", save_tiny(tmp_path / "start", with_tokenizer=True)
+    document = pretrained(capsys, "--from", start, "--text", text, "--out", out)
+    assert [depth["depth"] for depth in document["depths"]] == [0, 1, 2, 3]
+    assert load(out).config.vocab_size == load(start).config.vocab_size
 
 
 @pytest.mark.parametrize(

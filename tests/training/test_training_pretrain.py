@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 import shutil
 import signal
 import subprocess
@@ -21,8 +20,7 @@ from microtome.training.pretrain import PretrainRequest, Progress, pretrain
 from microtome.training.pretraining.preparation import prepare
 from microtome.training.pretraining.run import Training
 from microtome.training.pretraining.schedule import Stage, plan_of
-
-WORDS = ["the", "a", "cat", "dog", "house", "tree", "walks", "sees", "likes", "big", "near"]
+from prose import write_prose
 
 KILLED = """
 import os, pickle, signal, sys
@@ -39,13 +37,7 @@ pretrain(request, progress=die)
 
 @pytest.fixture(scope="module")
 def text(tmp_path_factory) -> Path:
-    words = random.Random(0)
-    path = tmp_path_factory.mktemp("text") / "text.txt"
-    paragraphs = [
-        "\n".join(" ".join(words.choices(WORDS, k=9)) + " ." for _ in range(4)) for _ in range(150)
-    ]
-    path.write_text("\n\n".join(paragraphs))
-    return path
+    return write_prose(tmp_path_factory.mktemp("text") / "text.txt")
 
 
 def request_for(text: Path, out: Path, **changes: object) -> PretrainRequest:

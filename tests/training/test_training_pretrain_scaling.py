@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
+from microtome.families import adapt
 from microtome.training.pretraining.building import new_model
-from microtome.training.pretraining.scaling import shrink_embeddings_
+from microtome.training.pretraining.scaling import restore_embeddings_, shrink_embeddings_
 
 
 @pytest.mark.parametrize("family", ["bert", "albert"])
@@ -27,6 +28,14 @@ def test_smaller_embeddings_change_nothing_that_the_model_computes(family):
     size = float(words.detach().pow(2).mean().sqrt())
     assert size == pytest.approx(model.config.initializer_range, rel=1e-4)
     assert words.data_ptr() == model.get_output_embeddings().weight.data_ptr()
+    assert torch.allclose(
+        model(input_ids=ids).logits, before, atol=1e-4 * float(before.abs().max())
+    )
+    # And the way back: the size at which the decoder's norm is 1.
+    restore_embeddings_(model)
+    norm = adapt(model).mlm_norm().weight.detach()
+    assert float(norm.pow(2).mean().sqrt()) == pytest.approx(1, rel=1e-4)
+    assert float(words.detach().pow(2).mean().sqrt()) > 5 * size
     assert torch.allclose(
         model(input_ids=ids).logits, before, atol=1e-4 * float(before.abs().max())
     )

@@ -53,16 +53,16 @@ def pretrain(
     from microtome.training.pretrain import pretrain as train
 
     _refuse_shape_of_a_start(start, family=family, shape=shape, vocabulary=vocabulary)
-    layers, width = parse_shape(shape or "12x128")
+    layers, width = parse_shape("12x128" if shape is None else shape)
     request = PretrainRequest(
         text=tuple(text),
         out=out,
         start=start,
-        family=family or "bert",
+        family="bert" if family is None else family,
         layers=layers,
         width=width,
         hours=hours,
-        vocabulary=vocabulary or 8192,
+        vocabulary=8192 if vocabulary is None else vocabulary,
         license=license_name,
         seed=seed,
     )

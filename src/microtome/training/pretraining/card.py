@@ -36,7 +36,7 @@ A learning rate of about {rate:g} suits this width.
 {files}
 
 {training:,} tokens of training text, {heldout:,} held out (the last documents of the last file).
-The text isn't part of this folder.
+The text isn't part of this folder.{extra_files}
 
 ## Recipe
 {stages}
@@ -45,7 +45,7 @@ The text isn't part of this folder.
 random, 10 % shown; a quarter of the rows has a second segment, and every second row begins anywhere
 in the position table. {summaries}{extra}Muon (rate {matrix_rate:g}, decay {matrix_decay:g}) for the
 matrices of the layers, AdamW (rate {other_rate:g}) for the rest; {warm_up} steps of warm-up, linear
-decay over the last {decay}. {stacking}No dropout while pre-training. Seed {seed}.
+decay over the last {decay}. {stacking}{candidates}No dropout while pre-training. Seed {seed}.
 Stored with input embeddings as small as fresh ones; the norm before the decoder undoes it.
 {start}
 
@@ -65,9 +65,10 @@ Stored with input embeddings as small as fresh ones; the norm before the decoder
 {license_text}
 """
 
-_STACKING = """\
-Deeper models begin as the shallower one stacked on itself. Stages with
-candidates compare the true token with that many others instead of all. """
+_STACKING = "Deeper models begin as the shallower one stacked on itself. "
+_CANDIDATES = """\
+Stages with candidates compare the true token with that
+many others instead of all. """
 
 
 _START = """\
@@ -88,8 +89,9 @@ def card(name: str, record: Mapping[str, Any]) -> str:
         license_text=f"`{license_id}`." if license_id else "None was named.",
         rate=record["finetuning"]["learning_rate"],
         origin=_origin(record.get("start")),
-        start=_beginning(record.get("start")) or (_START if recipe["warm_start"] else ""),
+        start=_START if recipe["warm_start"] else "",
         stacking=_STACKING if len({s["layers"] for s in plan["stages"]}) > 1 else "",
+        candidates=_CANDIDATES if any(s["candidates"] for s in plan["stages"]) else "",
         counted="applications of one layer" if recipe["family"] == "albert" else "layers",
         case=", lower case" if recipe["lowercase"] else "",
         n=int(heldout["n"]),
@@ -99,7 +101,8 @@ def card(name: str, record: Mapping[str, Any]) -> str:
         unigram=heldout["unigram"],
         loss=heldout["loss"],
         depths=_depths(result["depths"]),
-        files="\n".join(_file(file) for file in [*text["files"], *text.get("extra_files", ())]),
+        files="\n".join(map(_file, text["files"])),
+        extra_files=_extra_files(text.get("extra_files", ())),
         training=text["n_training_tokens"],
         heldout=text["n_heldout_tokens"],
         stages=_stages(plan["stages"]),
@@ -127,23 +130,15 @@ def _origin(start: Mapping[str, Any] | None) -> str:
         return "Made from scratch by `microtome pretrain`."
     return (
         f"Made by `microtome pretrain` from `{start['name']}`\n"
-        f"(content sha256 `{start['content_hash']}`)."
+        f"(content sha256 `{start['content_hash']}`), whose card says how it was made."
     )
 
 
-def _beginning(start: Mapping[str, Any] | None) -> str:
-    """How the model that this one starts from was made, where it tells."""
-    if start is None or start["record"] is None:
+def _extra_files(files: Sequence[Mapping[str, Any]]) -> str:
+    """The second text, where there was one."""
+    if not files:
         return ""
-    record = start["record"]
-    plan, result = record["recipe"]["plan"], record["result"]
-    return (
-        f"\n`{start['name']}`, which it starts from, was made like this, with {plan['warm_up']} "
-        f"steps of warm-up and linear\ndecay over the last {plan['decay']}: {result['tokens']:,} "
-        f"tokens in {result['seconds'] / 3600:.1f} hours, to a masked top-1 accuracy of\n"
-        f"{result['heldout']['accuracy']:.1%} behind [MASK].\n\n{_stages(plan['stages'])}\n"
-        + (_START if record["recipe"]["warm_start"] else "")
-    )
+    return "\n\nExtra text, of which nothing was held out:\n\n" + "\n".join(map(_file, files))
 
 
 def _summaries(n_words: int) -> str:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from microtome.errors import RequestError
 from microtome.families import adapt
-from microtome.models import Source, fetched, load, load_tokenizer, provenance_of, resolve
-from microtome.models.front_matter import learning_rate_of
+from microtome.models import fetched, load, load_tokenizer, provenance_of, resolve
+from microtome.models.front_matter import learning_rate_of, license_of
 from microtome.training.pretrain import FAMILIES
+from microtome.training.pretraining.building import token_ids
 from microtome.training.pretraining.scaling import restore_embeddings_
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from microtome.training.pretrain import PretrainRequest
 
-RECORD = "pretraining.json"
 WANTED = ("[CLS]", "[SEP]", "[MASK]")
 
 
@@ -27,27 +26,33 @@ def shaped_as_start(request: PretrainRequest) -> PretrainRequest:
     """The request with the family, shape and vocabulary of the model that it starts from."""
     if request.start is None:
         return request
-    model = start_model(request.start)
-    family = adapt(model)
-    tokenizer = start_tokenizer(request.start)
-    config, provenance = model.config, provenance_of(model)
+    model, tokenizer = start_model(request.start), start_tokenizer(request.start)
+    family, provenance = adapt(model), provenance_of(model)
     assert provenance is not None  # it was loaded
-    positions = int(config.max_position_embeddings)
+    shape, positions = family.shape, int(model.config.max_position_embeddings)
+    for stage in request.stages or ():
+        if stage.layers != shape.n_layers or stage.length > positions:
+            raise RequestError(
+                f"a stage of {stage.layers} layers and rows of {stage.length} given, and"
+                f" {request.start} has {shape.n_layers} layers and {positions} positions",
+                "give stages that fit the start",
+            )
     return replace(
         request,
         family=family.name,
-        layers=family.shape.n_layers,
-        width=family.shape.width,
-        heads=family.shape.n_heads,
+        layers=shape.n_layers,
+        width=shape.width,
+        heads=shape.n_heads,
         embedding=int(family.word_embeddings.shape[1]),
-        vocabulary=int(config.vocab_size),
+        vocabulary=shape.vocabulary,
         positions=positions,
         length=min(request.length, positions),
         lowercase=bool(getattr(tokenizer, "do_lower_case", False)),
         grow=False,
         warm_start=False,
+        license=request.license or license_of(provenance.path) or "",
         start_hash=provenance.content_hash,
-        finetuning_rate=learning_rate_of(provenance.path) or rate_for(family.shape.width),
+        finetuning_rate=learning_rate_of(provenance.path) or rate_for(shape.width),
     )
 
 
@@ -62,24 +67,43 @@ def start_model(name: str) -> PreTrainedModel:
     provenance = provenance_of(model)
     assert provenance is not None  # it was loaded
     if provenance.family not in FAMILIES:
-        raise RequestError(f"{name} is of the family {provenance.family}, bert or albert wanted")
+        raise RequestError(
+            f"{name} is of the family {provenance.family}, bert or albert wanted",
+            "give a model of one of these",
+        )
     if provenance.head_is_fresh:
         raise RequestError(
             f"{name} has no masked-LM head to go on with",
             "give a masked LM, or pre-train one without --from",
+        )
+    family = adapt(model)
+    if family.mlm_decoder().weight.data_ptr() != family.word_embeddings.data_ptr():
+        raise RequestError(
+            f"the head of {name} has a decoder of its own, and one tied to the word embeddings was"
+            " wanted",
+            "give a model with tie_word_embeddings",
         )
     restore_embeddings_(model)
     return model
 
 
 def start_tokenizer(name: str) -> PreTrainedTokenizerBase:
-    """Its tokenizer; one without [CLS], [SEP] and [MASK] is refused."""
+    """Its tokenizer; one without [CLS], [SEP] and [MASK] among its first tokens is refused."""
     tokenizer = load_tokenizer(name)
     if tokenizer is None:
         raise RequestError(f"{name} has no tokenizer", "put its tokenizer.json into the folder")
     missing = [token for token in WANTED if token not in tokenizer.get_vocab()]
     if missing:
-        raise RequestError(f"the tokenizer of {name} has no {missing[0]}, which rows are made with")
+        raise RequestError(
+            f"the tokenizer of {name} has no {missing[0]}, which rows are made with",
+            "give a model with a tokenizer like BERT's",
+        )
+    tokens = token_ids(tokenizer.backend_tokenizer)
+    if 2 * tokens.first_ordinary > tokens.n_vocabulary:  # random words are drawn from behind them
+        raise RequestError(
+            f"the special tokens of {name} lie behind its words, before them wanted",
+            "give a model with a tokenizer like BERT's",
+        )
     return tokenizer
 
 
@@ -92,11 +116,10 @@ def start_pieces(name: str) -> Tokenizer:
 
 
 def start_record(request: PretrainRequest) -> dict[str, Any] | None:
-    """For the card: the model that it starts from, with its own recipe where it tells one."""
+    """For the card: which model it starts from. A folder is named by its last part only."""
     if request.start is None:
         return None
-    source: Source = fetched(resolve(request.start))
+    source = fetched(resolve(request.start))
     assert source.path is not None
-    file = source.path / RECORD
-    own = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else None
-    return {"name": source.path.name, "content_hash": request.start_hash, "record": own}
+    name = source.path.resolve().name if source.kind == "folder" else source.name
+    return {"name": name, "content_hash": request.start_hash}

@@ -18,7 +18,7 @@ from microtome.models.quiet import quiet_transformers
 from microtome.training.pretrain import PretrainResult
 from microtome.training.pretraining.building import wrapped_tokenizer
 from microtome.training.pretraining.card import card
-from microtome.training.pretraining.continuing import RECORD, start_record, start_tokenizer
+from microtome.training.pretraining.continuing import start_record, start_tokenizer
 from microtome.training.pretraining.evaluation import (
     decoding_curve,
     heldout_scores,
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from microtome.training.pretrain import PretrainRequest
     from microtome.training.pretraining.run import Training
 
+RECORD = "pretraining.json"
 CURVE_ROWS = 256
 
 

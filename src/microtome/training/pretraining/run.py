@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 PAIRS = 0.25  # rows that are split in two segments, so that segment 1 is trained, too
 CURVE_ROWS = 64
 EXTRA = 0.125  # rows from the extra text, in the stages at full depth
-CONTINUED = 0.25  # of a depth's learning rates, for a model that is trained on
+CONTINUED = 0.25  # of a depth's rates: what a model has learnt must not be shaken out of it
 DECODED_EVERY = 10  # log lines
 
 
@@ -103,7 +103,9 @@ def calibrated_plan(request: PretrainRequest, prepared: Prepared) -> Plan:
         candidates=request.vocabulary // 4,
     )
     if request.start is not None:
-        outlined = [(replace(stage, rate=CONTINUED * stage.rate), s) for stage, s in outlined]
+        outlined = [
+            (replace(stage, rate=CONTINUED * stage.rate), share) for stage, share in outlined
+        ]
     per_step = [seconds_per_step(request, prepared, stage) for stage, _ in outlined]
     return make_plan(outlined, seconds=request.hours * 3600, per_step=per_step)
 
