@@ -30,7 +30,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from microtome.families.seam import Family
-from microtome.models import load, load_tokenizer
+from microtome.models import content_hash, load, load_tokenizer, resolve
 from microtome.models.quiet import quiet_transformers
 from microtome.training.pretrain import PretrainRequest
 from microtome.training.pretraining.building import (
@@ -40,15 +40,14 @@ from microtome.training.pretraining.building import (
 )
 from microtome.training.pretraining.card import card
 from microtome.training.pretraining.continuing import shaped_as_start
-from microtome.training.pretraining.evaluation import decoding_curve, heldout_scores, random_blocks
-from microtome.training.pretraining.finishing import CURVE_ROWS, RECORD
+from microtome.training.pretraining.finishing import RECORD, measure
 from microtome.training.pretraining.forward import asked_states, masked_loss
 from microtome.training.pretraining.optimizer import Optimizer, Rates
 from microtome.training.pretraining.preparation import Prepared, prepare
 from microtome.training.pretraining.rows import Array, Batch
-from microtome.training.pretraining.run import Training
 from microtome.training.pretraining.scaling import shrink_embeddings_
 from microtome.training.pretraining.schedule import Stage, plan_of
+from microtome.training.pretraining.stepping import Training
 from microtome.training.pretraining.text import read_text
 
 TEACHER = "minilm"
@@ -170,15 +169,16 @@ class Lessons:
 
 
 def made_lessons(files: Sequence[Path], sentences: Path, prepared: Prepared, work: Path) -> Lessons:
-    """Fragments and vectors, from an earlier call where there was one."""
+    """Fragments and their vectors, which an earlier call may have made for the same fragments."""
     texts_file, vectors_file = work / "lessons.json", work / "lessons.npy"
-    if not vectors_file.exists():
-        texts = all_fragments(files, sentences)
+    texts = all_fragments(files, sentences)
+    made = vectors_file.exists() and json.loads(texts_file.read_text(encoding="utf-8")) == texts
+    if not made:
+        vectors_file.unlink(missing_ok=True)
         texts_file.write_text(json.dumps(texts), encoding="utf-8")
         temporary = vectors_file.with_name("unfinished.npy")
         np.save(temporary, teacher_vectors(texts))
         temporary.replace(vectors_file)
-    texts = json.loads(texts_file.read_text(encoding="utf-8"))
     cls, sep = prepared.tokens.cls, prepared.tokens.sep
     encoded = prepared.tokenizer.encode_batch(texts, add_special_tokens=False)
     ids = [[cls, *one.ids[: LONGEST - 2], sep] for one in encoded]
@@ -224,7 +224,7 @@ def train(training: Training, lessons: Lessons) -> list[dict[str, float]]:
 
 def write(out: Path, training: Training, lessons: dict[str, Any]) -> None:
     """Weights as they ship, measured; the start's record and card with what came on top."""
-    request, prepared = training.request, training.prepared
+    request = training.request
     start = Path(request.start or "")
     model = training.model
     shrink_embeddings_(model)
@@ -235,30 +235,13 @@ def write(out: Path, training: Training, lessons: dict[str, Any]) -> None:
         load_tokenizer(start).save_pretrained(out)
     record = json.loads((start / RECORD).read_text(encoding="utf-8"))
     record["lessons"] = lessons | {"from_weights_sha256": record["weights_sha256"]}
-    record["result"] = measured(out, prepared, record["result"])
+    figures = measure(request, training.prepared, training, load(out)).as_json()
+    record["result"] |= {name: figures[name] for name in ("heldout", "depths")}
     weights = (out / "model.safetensors").read_bytes()
     record["weights_sha256"] = hashlib.sha256(weights).hexdigest()
     record["versions"] = {name: version(name) for name in record["versions"]}
     (out / RECORD).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     (out / "README.md").write_text(card_with_lessons(out.name, record), encoding="utf-8")
-
-
-def measured(out: Path, prepared: Prepared, before: dict[str, Any]) -> dict[str, Any]:
-    """The start's figures, with held-out scores and curves of the stored weights."""
-    model, tokens = load(out), prepared.tokens
-    length = before["heldout"]["length"]
-    rows = prepared.heldout_rows(length=length, n=len(prepared.heldout))
-    scores = asdict(heldout_scores(model, rows, tokens=tokens, common=prepared.common))
-    curves = [
-        decoding_curve(one, rows[:CURVE_ROWS], tokens=tokens)
-        for one in (model, random_blocks(model))
-    ]
-    depths = [
-        {"depth": depth, "accuracy": round(accuracy, 4), "control": round(control, 4)}
-        for depth, (accuracy, control) in enumerate(zip(*curves, strict=True))
-    ]
-    heldout = {"length": length, **{name: round(value, 4) for name, value in scores.items()}}
-    return {**before, "heldout": heldout, "depths": depths}
 
 
 def card_with_lessons(name: str, record: dict[str, Any]) -> str:
@@ -306,6 +289,7 @@ def main() -> None:
     log = train(training, lessons)
     facts = {
         "teacher": TEACHER,
+        "teacher_hash": content_hash(resolve(TEACHER).path),
         "stage": asdict(STAGE),
         "temperature": TEMPERATURE,
         "cosine": COSINE,

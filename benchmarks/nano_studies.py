@@ -20,7 +20,7 @@ import torch
 
 from commands import DATA
 from microtome.edits import Extend
-from microtome.models import load, load_tokenizer, resolve
+from microtome.models import content_hash, load, load_tokenizer, resolve
 from microtome.statistics import compare_seeds, over_seeds
 from microtome.tasks import Dataset, open_data
 from microtome.training import Recipe, finetune
@@ -116,7 +116,10 @@ def main() -> None:
     if given.part == "curves":
         curves(given.text, given.rows)
     else:
-        sst2(given.out, [int(seed) for seed in given.seeds.split(",")])
+        # Trainings of other weights are others.
+        out = given.out / content_hash(resolve("nano-bert").path)[:12]
+        out.mkdir(exist_ok=True)
+        sst2(out, [int(seed) for seed in given.seeds.split(",")])
 
 
 if __name__ == "__main__":

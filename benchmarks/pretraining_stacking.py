@@ -20,8 +20,8 @@ import torch
 from microtome.training.pretrain import PretrainRequest
 from microtome.training.pretraining.evaluation import heldout_scores
 from microtome.training.pretraining.preparation import Prepared, prepare
-from microtome.training.pretraining.run import Training
 from microtome.training.pretraining.schedule import Plan, Stage, plan_of
+from microtome.training.pretraining.stepping import Training
 
 N_ROWS, LENGTH, MASKED, CANDIDATES = 64, 64, 0.3, 2048
 

@@ -18,8 +18,8 @@ from microtome.errors import RequestError
 from microtome.models import load
 from microtome.training.pretrain import PretrainRequest, Progress, pretrain
 from microtome.training.pretraining.preparation import prepare
-from microtome.training.pretraining.run import Training
 from microtome.training.pretraining.schedule import Stage, plan_of
+from microtome.training.pretraining.stepping import Training
 from prose import write_prose
 
 KILLED = """
@@ -138,6 +138,16 @@ def test_the_card_says_what_was_done(text, tmp_path):
     assert "learning_rate: 0.0003" in card
     assert "[CLS] must name 4 tokens of its row" in card
     assert [stage["steps"] for stage in record["recipe"]["plan"]["stages"]] == [6, 4, 4]
+
+
+def test_the_card_names_the_extra_text(text, tmp_path):
+    extra = write_prose(tmp_path / "more.txt", n_paragraphs=20)
+    stages = (Stage(2, 16, 4, 0.3, 2, extra=0.5),)
+    request = request_for(text, tmp_path / "model", layers=2, stages=stages, extra_text=(extra,))
+    pretrain(request)
+    card = (request.out / "README.md").read_text()
+    assert "Extra text, of which nothing was held out" in card
+    assert f"`more.txt`: {len(extra.read_text()):,} characters" in card
 
 
 def test_a_calibrated_plan_is_stored_and_then_fixed(text, tmp_path):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -49,34 +49,33 @@ def pretrain(
 
     Example: microtome pretrain --from nano-bert --text my-domain.txt --hours 0.5 --out ./mine
     """
-    from microtome.training.pretrain import PretrainRequest, parse_shape
+    from microtome.training.pretrain import PretrainRequest
     from microtome.training.pretrain import pretrain as train
 
-    _refuse_shape_of_a_start(start, family=family, shape=shape, vocabulary=vocabulary)
-    layers, width = parse_shape("12x128" if shape is None else shape)
+    asked = {"family": family, "shape": shape, "vocabulary": vocabulary}
+    named = {name: value for name, value in asked.items() if value is not None}
     request = PretrainRequest(
-        text=tuple(text),
-        out=out,
-        start=start,
-        family="bert" if family is None else family,
-        layers=layers,
-        width=width,
-        hours=hours,
-        vocabulary=8192 if vocabulary is None else vocabulary,
-        license=license_name,
-        seed=seed,
-    )
+        text=tuple(text), out=out, start=start, hours=hours, license=license_name, seed=seed,
+        **_architecture(named, start=start),
+    )  # fmt: skip
     done = train(request, progress=_tell)
     show(done.as_json(), as_json=json, for_people=lambda console: _draw(console, done))
 
 
-def _refuse_shape_of_a_start(start: str | None, **asked: object) -> None:
-    named = [f"--{name}" for name, value in asked.items() if value is not None]
+def _architecture(named: dict[str, Any], *, start: str | None) -> dict[str, Any]:
+    """What was named, in the request's words; beside a start nothing may be."""
+    from microtome.training.pretrain import parse_shape
+
     if start is not None and named:
+        options = [f"--{name}" for name in named]
         raise RequestError(
-            f"{named[0]} given beside --from, which decides family, shape and vocabulary",
-            f"leave out {', '.join(named)}",
+            f"{options[0]} given beside --from, which decides family, shape and vocabulary",
+            f"leave out {', '.join(options)}",
         )
+    sizes = dict(named)
+    if "shape" in sizes:
+        sizes["layers"], sizes["width"] = parse_shape(sizes.pop("shape"))
+    return sizes
 
 
 def _tell(now: Progress) -> None:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
     from microtome.training.pretrain import PretrainRequest
-    from microtome.training.pretraining.run import Training
+    from microtome.training.pretraining.stepping import Training
 
 RECORD = "pretraining.json"
 CURVE_ROWS = 256

@@ -1,42 +1,29 @@
-"""The run itself: plan, steps, growth, log, checkpoints, and at the end the model."""
+"""The run itself: settings and plan, which are stored once; training; and at the end the model."""
 
 from __future__ import annotations
 
 import json
 import time
 from collections.abc import Callable
-from dataclasses import asdict, replace
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from transformers import PreTrainedModel
 
-from microtome.errors import RequestError, RunError
-from microtome.families import adapt
+from microtome.errors import RequestError
 from microtome.training.pretrain import PretrainResult, Progress
 from microtome.training.pretraining import checkpoint
-from microtome.training.pretraining.building import layer_matrices, new_model, trained_parameters
-from microtome.training.pretraining.continuing import shaped_as_start, start_model
-from microtome.training.pretraining.evaluation import decoding_curve, heldout_scores
-from microtome.training.pretraining.forward import masked_loss
-from microtome.training.pretraining.growth import grown, grown_state
-from microtome.training.pretraining.loss import Candidates, draw_candidates
-from microtome.training.pretraining.optimizer import Optimizer, Rates
+from microtome.training.pretraining.continuing import shaped_as_start
 from microtome.training.pretraining.preparation import Prepared, prepare
-from microtome.training.pretraining.rows import Array, Batch, RowOrder, ask_first, make_batch
 from microtome.training.pretraining.schedule import Plan, Stage, make_plan, outline, plan_of
-from microtome.training.pretraining.warmstart import warm_start_
+from microtome.training.pretraining.stepping import Training
 
 if TYPE_CHECKING:
     from microtome.training.pretrain import PretrainRequest
 
-PAIRS = 0.25  # rows that are split in two segments, so that segment 1 is trained, too
-CURVE_ROWS = 64
 EXTRA = 0.125  # rows from the extra text, in the stages at full depth
 CONTINUED = 0.25  # of a depth's rates: what a model has learnt must not be shaken out of it
-DECODED_EVERY = 10  # log lines
 
 
 def carry_out(request: PretrainRequest, progress: Callable[[Progress], None]) -> PretrainResult:
@@ -120,189 +107,3 @@ def seconds_per_step(request: PretrainRequest, prepared: Prepared, stage: Stage)
         training.step_once(step)
         times.append(time.perf_counter() - begin)
     return float(np.median(times[1:]))
-
-
-class Training:
-    """A model with its optimiser at some step of a plan."""
-
-    def __init__(self, request: PretrainRequest, prepared: Prepared, plan: Plan) -> None:
-        self.request, self.prepared, self.plan = request, prepared, plan
-        self.folder = request.work / "checkpoint"
-        self.log = request.work / "log.jsonl"
-        self.done, self.tokens, self.seconds = 0, 0, 0.0
-        self.losses: list[float] = []  # since the last line of the log
-        self._take(self._fresh(plan.stages[0].layers))
-
-    def begin(self) -> None:
-        """Write the head start into the fresh model, unless it is declined."""
-        if self.request.warm_start:
-            stream, tokens = self.prepared.training, self.prepared.tokens
-            warm_start_(self.model, stream, tokens=tokens, seed=self.request.seed)
-
-    def _fresh(self, layers: int) -> PreTrainedModel:
-        request = self.request
-        if request.start is not None:
-            return start_model(request.start)
-        return new_model(
-            request.family,
-            layers=layers,
-            width=request.width,
-            heads=request.n_heads,
-            embedding=request.embedding_width,
-            vocabulary=self.prepared.tokens.n_vocabulary,
-            positions=request.positions,
-            seed=request.seed,
-        )
-
-    def _take(self, model: PreTrainedModel) -> None:
-        request = self.request
-        rates = Rates(
-            matrices=request.matrix_rate,
-            others=request.other_rate,
-            matrix_decay=request.matrix_decay,
-        )
-        self.model, self.family = model, adapt(model)
-        self.optimizer = Optimizer(trained_parameters(model), layer_matrices(model), rates)
-
-    def resume(self) -> None:
-        """Go on from the checkpoint, or begin; the log loses what came after the checkpoint."""
-        found = checkpoint.read(self.folder)
-        if found is None:
-            self.begin()
-        lines = self.log.read_text(encoding="utf-8").splitlines() if self.log.exists() else []
-        if found is not None:
-            weights, state, at = found
-            self._take(self._fresh(at["layers"]))
-            parameters = trained_parameters(self.model)
-            if parameters.keys() != weights.keys():
-                raise RunError(f"the checkpoint in {self.folder} is of another model")
-            with torch.no_grad():
-                for name, parameter in parameters.items():
-                    parameter.copy_(weights[name])
-            self.optimizer.load(state)
-            self.done, self.tokens, self.seconds = at["step"], at["tokens"], at["seconds"]
-            self.losses = list(at.get("losses", []))
-        kept = [line for line in lines if json.loads(line)["step"] <= self.done]
-        self.log.write_text("".join(f"{line}\n" for line in kept), encoding="utf-8")
-
-    def train(self, progress: Callable[[Progress], None]) -> None:
-        """All steps that are left, with log lines and checkpoints between them."""
-        begin = saved = time.monotonic()
-        already = self.seconds
-        while self.done < self.plan.n_steps:
-            self.losses.append(self.step_once(self.done))
-            stage = self.plan.stages[self.plan.at(self.done)[0]]
-            self.done += 1
-            self.tokens += stage.n_rows * stage.length
-            self.seconds = already + time.monotonic() - begin
-            last = self.done == self.plan.n_steps
-            if last or self.done % self.request.log_steps == 0:
-                progress(self._write_log())
-            if last or time.monotonic() - saved >= self.request.checkpoint_seconds:
-                self.save()
-                saved = time.monotonic()
-
-    def step_once(self, step: int) -> float:
-        """Grow if a stage begins, then one update; returns the loss."""
-        stage = self.plan.stages[self.plan.at(step)[0]]
-        if stage.layers != self.family.shape.n_layers:
-            self._grow(stage.layers)
-        loss = masked_loss(self.family, self.batch(step), self._candidates(step, stage))
-        loss.backward()  # type: ignore[no-untyped-call]
-        value = float(loss.detach())
-        if not np.isfinite(value):
-            raise RunError(f"the loss became {value} at step {step}", "lower the learning rates")
-        self.optimizer.step(self.plan.factor(step))
-        return value
-
-    def _candidates(self, step: int, stage: Stage) -> Candidates | None:
-        ids = self.prepared.by_frequency
-        if not 0 < stage.candidates < len(ids):
-            return None
-        random = np.random.default_rng([self.request.seed, 3, step])
-        return draw_candidates(ids, stage.candidates, random)
-
-    def batch(self, step: int) -> Batch:
-        """The masked rows of a step; a function of the step and the seed."""
-        stage = self.plan.stages[self.plan.at(step)[0]]
-        tokens, place = self.prepared.tokens, self.plan.row_step(step)
-        rows = np.concatenate([order.rows(place, tokens) for order in self._rows(stage)])
-        batch = make_batch(
-            rows,
-            rate=stage.masked,
-            pairs=PAIRS,
-            tokens=tokens,
-            random=np.random.default_rng([self.request.seed, 2, step]),
-            n_positions=self.request.positions,
-        )
-        if not self.request.summary_words:
-            return batch
-        return ask_first(
-            batch,
-            rows,
-            n=self.request.summary_words,
-            weights=self._rarity,
-            tokens=tokens,
-            random=np.random.default_rng([self.request.seed, 4, step]),
-        )
-
-    @cached_property
-    def _rarity(self) -> Array:
-        """The square root of each token's rank by frequency: words that say more come first."""
-        ids = self.prepared.by_frequency
-        ranks = np.empty(len(ids))
-        ranks[ids] = np.arange(1, len(ids) + 1)
-        return np.sqrt(ranks)
-
-    def _rows(self, stage: Stage) -> list[RowOrder]:
-        prepared, seed = self.prepared, self.request.seed
-        if prepared.extra is None:
-            return [RowOrder(prepared.training, stage.length, stage.n_rows, seed)]
-        n_extra = round(stage.extra * stage.n_rows)
-        shares = [(prepared.training, stage.n_rows - n_extra), (prepared.extra, n_extra)]
-        return [RowOrder(stream, stage.length, n, seed) for stream, n in shares if n]
-
-    def _grow(self, layers: int) -> None:
-        before, state = self.model, self.optimizer.state()
-        self._take(grown(before, layers))
-        self.optimizer.load(grown_state(state, before, self.model))
-
-    def save(self) -> None:
-        """Write a checkpoint."""
-        at = {
-            "step": self.done,
-            "tokens": self.tokens,
-            "seconds": self.seconds,
-            "layers": self.family.shape.n_layers,
-            "losses": self.losses,
-        }
-        weights = {name: p.detach() for name, p in trained_parameters(self.model).items()}
-        checkpoint.write(
-            self.folder, weights=weights, optimizer=self.optimizer.state(), progress=at
-        )
-
-    def _write_log(self) -> Progress:
-        rows = self.prepared.heldout_rows(length=self.request.length, n=self.request.n_heldout_rows)
-        tokens = self.prepared.tokens
-        scores = heldout_scores(self.model, rows, tokens=tokens, common=self.prepared.common)
-        n_line = self.done // self.request.log_steps
-        curve = (
-            decoding_curve(self.model, rows[:CURVE_ROWS], tokens=tokens)
-            if n_line % DECODED_EVERY == 0 or self.done == self.plan.n_steps
-            else ()
-        )
-        line = Progress(
-            step=self.done,
-            n_steps=self.plan.n_steps,
-            layers=self.family.shape.n_layers,
-            tokens=self.tokens,
-            seconds=round(self.seconds, 1),
-            loss=round(float(np.mean(self.losses)), 4),
-            heldout={name: round(value, 4) for name, value in asdict(scores).items()},
-            curve=tuple(round(value, 4) for value in curve),
-        )
-        self.losses = []
-        value: dict[str, Any] = asdict(line)
-        with self.log.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(value) + "\n")
-        return line
