@@ -51,12 +51,42 @@ def test_going_on_from_a_model_keeps_its_shape_and_words(text, tmp_path, capsys)
     assert load(out).config.vocab_size == load(start).config.vocab_size
 
 
+def test_capital_letters_are_kept_where_asked_for(text, tmp_path, capsys):
+    out = tmp_path / "mine"
+    cased = tmp_path / "cased.txt"
+    cased.write_text(text.read_text().replace("dog", "Dog"))
+    shape = ("--shape", "2x32", "--vocabulary", 200)
+    pretrained(capsys, "--text", cased, *shape, "--cased", "--out", out)
+    assert AutoTokenizer.from_pretrained(out).tokenize("big Dog") == ["big", "Dog"]
+
+
 @pytest.mark.parametrize(
-    ("option", "value"), [("--shape", "2x32"), ("--family", "bert"), ("--vocabulary", "200")]
+    "given",
+    [("--shape", "2x32"), ("--family", "bert"), ("--vocabulary", "200"), ("--cased",)],
+    ids=lambda given: given[0],
 )
-def test_a_shape_beside_a_start_is_refused(text, tmp_path, capsys, option, value):
-    given = ("--from", "nano-bert", "--text", text, "--out", tmp_path / "mine", option, value)
-    assert f"{option} given beside --from" in refused(capsys, *given)
+def test_a_shape_beside_a_start_is_refused(text, tmp_path, capsys, given):
+    asked = ("--from", "nano-bert", "--text", text, "--out", tmp_path / "mine", *given)
+    assert f"{given[0]} given beside --from" in refused(capsys, *asked)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (("--shape", "12x0"), "width 0"),
+        (("--shape", "2x33"), "width 33"),
+        (("--shape", "300x128"), "300 layers given, 1 to 256 wanted"),
+        (("--shape", "96x128", "--family", "albert"), "96 layers given, 1 to 64 wanted"),
+        (("--vocabulary", "-5"), "a vocabulary of -5 given"),
+        (("--hours", "nan"), "nan hours"),
+        (("--hours", "inf"), "inf hours"),
+        (("--family", "gpt"), "bert or albert wanted"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_what_could_never_be_trained_is_refused_at_once(text, tmp_path, capsys, given, said):
+    assert said in refused(capsys, "--text", text, "--out", tmp_path / "mine", *given)
+    assert not (tmp_path / "mine.pretraining").exists()
 
 
 def test_a_start_of_another_family_is_refused(text, tmp_path, capsys):

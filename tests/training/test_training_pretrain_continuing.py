@@ -14,9 +14,8 @@ from transformers import AutoModelForMaskedLM, AutoTokenizer
 
 from microtome.errors import RequestError
 from microtome.models import content_hash, load
-from microtome.training.pretrain import PretrainRequest, Progress, pretrain
+from microtome.training.pretrain import PretrainRequest, Progress, pretrain, rate_for
 from microtome.training.pretraining.continuing import (
-    rate_for,
     start_model,
     start_pieces,
     start_tokenizer,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -66,9 +68,28 @@ def test_shapes_are_read_and_wrong_requests_refused(tmp_path):
     for shape in ("12", "x", "12x", "axb"):
         with pytest.raises(RequestError, match="LAYERSxWIDTH"):
             parse_shape(shape)
-    for wrong in ({"family": "gpt"}, {"width": 100, "heads": 3}, {"layers": 0}, {"length": 600}):
+    for wrong in (
+        {"family": "gpt"},
+        {"layers": 0},
+        {"layers": 300},
+        {"layers": 96, "family": "albert"},
+        {"width": 0},
+        {"width": 33},
+        {"width": 100, "heads": 3},
+        {"embedding": 15, "family": "albert"},
+        {"vocabulary": -5},
+        {"hours": math.nan},
+        {"hours": math.inf},
+        {"hours": 0.0},
+        {"length": 600},
+    ):
         with pytest.raises(RequestError):
             PretrainRequest(text=(), out=tmp_path / "out", **wrong)
+
+
+@pytest.mark.parametrize(("width", "heads"), [(128, 4), (100, 2), (16, 1), (62, 1), (192, 6)])
+def test_a_head_is_at_least_32_wide_and_all_are_equal(tmp_path, width, heads):
+    assert PretrainRequest(text=(), out=tmp_path / "out", width=width).n_heads == heads
 
 
 # --- loss ----------------------------------------------------------------------------------------

@@ -1,19 +1,13 @@
-"""Text to rows to masks: nothing is lost, nothing leaks, and the shares are what they should be."""
+"""Rows and masks: nothing is lost, and the shares are what they should be."""
 
 from __future__ import annotations
 
-import gzip
-import lzma
 from collections import Counter
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from microtome.errors import RequestError
-from microtome.training.pretraining import text
-from microtome.training.pretraining.building import token_ids, wrapped_tokenizer
 from microtome.training.pretraining.rows import RowOrder, Tokens, ask_first, cut, make_batch
 
 TOKENS = Tokens(cls=2, sep=3, mask=4, first_ordinary=5, n_vocabulary=100, full_stop=7)
@@ -103,56 +97,3 @@ def test_a_share_of_rows_gets_a_second_segment_after_a_sentence():
     assert (batch.ids[split, begins - 1] == TOKENS.sep).all()
     assert (rows[split, begins - 1] == TOKENS.full_stop).all()
     assert (np.diff(batch.segments, axis=1) >= 0).all()
-
-
-def test_heldout_documents_are_the_last_ones_and_in_no_training_row(tmp_path):
-    documents = [f"article {i} speaks of thing{i}\nand of more thing{i}" for i in range(50)]
-    first, last = tmp_path / "a.txt.gz", tmp_path / "b.txt.xz"
-    first.write_bytes(gzip.compress(b"one early document"))
-    last.write_bytes(lzma.compress("\n\n".join(documents).encode()))
-    corpus = text.read_corpus([first, last], heldout_share=0.1)
-    n_heldout = len(corpus.heldout)
-    assert 4 <= n_heldout <= 6
-    assert list(corpus.heldout) == documents[-n_heldout:]
-    assert list(corpus.training) == ["one early document", *documents[:-n_heldout]]
-    tokenizer = text.train_vocabulary(corpus.training, size=300, lowercase=True)
-    rows = cut(
-        text.token_stream(tokenizer, corpus.training),
-        length=16, offset=0, tokens=token_ids(tokenizer),
-    )  # fmt: skip
-    words = " ".join(tokenizer.decode(row.tolist()) for row in rows)
-    assert "thing1" in words
-    assert not any(f"thing{i}" in words for i in range(50 - n_heldout, 50))
-
-
-def test_the_stream_is_every_document_with_one_separator_between():
-    training = ("the cat sees a dog .", "a dog sees .")
-    tokenizer = text.train_vocabulary(training, size=100, lowercase=True)
-    stream = text.token_stream(tokenizer, training)
-    ids = [tokenizer.encode(document, add_special_tokens=False).ids for document in training]
-    assert stream.tolist() == [*ids[0], tokenizer.token_to_id("[SEP]"), *ids[1]]
-
-
-def test_the_saved_tokenizer_cuts_like_the_stream_and_marks_pairs(tmp_path):
-    tokenizer = text.train_vocabulary(("the cat sees a dog .",), size=100, lowercase=True)
-    wrapped = wrapped_tokenizer(tokenizer, positions=64, lowercase=True)
-    encoded = wrapped("The CAT", "a dog")
-    inner = [tokenizer.encode(part, add_special_tokens=False).ids for part in ("the cat", "a dog")]
-    assert encoded["input_ids"] == [2, *inner[0], 3, *inner[1], 3]
-    assert encoded["token_type_ids"] == [0] * (len(inner[0]) + 2) + [1] * (len(inner[1]) + 1)
-    assert wrapped.mask_token_id == 4
-
-
-def test_unreadable_text_is_refused_with_a_reason(tmp_path):
-    (tmp_path / "text.pdf").write_text("x")
-    (tmp_path / "broken.txt.xz").write_bytes(b"not xz")
-    (tmp_path / "one.txt").write_text("a single line")
-    for paths, reason in (
-        (["text.pdf"], r"\.txt"),
-        (["broken.txt.xz"], "can't read"),
-        (["absent.txt"], "can't read"),
-        (["one.txt"], "nothing can be held out"),
-        ([], "at least one"),
-    ):
-        with pytest.raises(RequestError, match=reason):
-            text.read_corpus([tmp_path / path for path in paths], heldout_share=0.1)

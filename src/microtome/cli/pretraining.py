@@ -35,6 +35,7 @@ def pretrain(
     vocabulary: Annotated[
         int | None, typer.Option("--vocabulary", help="Word pieces; 8192 unless given.")
     ] = None,
+    cased: Annotated[bool, typer.Option("--cased", help="Keep capital letters.")] = False,
     license_name: Annotated[str, typer.Option("--license", help="Named in the card.")] = "",
     seed: given.Seed = 0,
     json: given.Json = False,
@@ -52,7 +53,7 @@ def pretrain(
     from microtome.training.pretrain import PretrainRequest
     from microtome.training.pretrain import pretrain as train
 
-    asked = {"family": family, "shape": shape, "vocabulary": vocabulary}
+    asked = {"family": family, "shape": shape, "vocabulary": vocabulary, "cased": cased or None}
     named = {name: value for name, value in asked.items() if value is not None}
     request = PretrainRequest(
         text=tuple(text), out=out, start=start, hours=hours, license=license_name, seed=seed,
@@ -75,6 +76,8 @@ def _architecture(named: dict[str, Any], *, start: str | None) -> dict[str, Any]
     sizes = dict(named)
     if "shape" in sizes:
         sizes["layers"], sizes["width"] = parse_shape(sizes.pop("shape"))
+    if sizes.pop("cased", False):
+        sizes["lowercase"] = False
     return sizes
 
 

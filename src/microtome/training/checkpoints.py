@@ -7,7 +7,6 @@ folder gets its name when it is whole, so a kill at any moment leaves the last w
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,11 +16,12 @@ from typing import Any
 from torch import Tensor
 
 from microtome.errors import RequestError, StorageError
+from microtome.training.storage import TEMPORARY, storing, sync, write_json
 
 REQUEST = "request.json"
 PROGRESS = "progress.json"
 _EPOCH = "epoch-"
-_TEMPORARY = ".tmp-"
+_KEPT = "the epochs before are kept"
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +46,7 @@ class Workplace:
 
     def prepare(self) -> None:
         """Make the folder, with the request in it."""
-        with storing(self.folder):
+        with storing(self.folder, kept=_KEPT):
             self.folder.mkdir(parents=True, exist_ok=True)
             write_json(self.folder / REQUEST, self.request)
 
@@ -55,8 +55,8 @@ class Workplace:
         from safetensors.torch import save_file
 
         name = f"{_EPOCH}{len(saved.progress['history']):04d}"
-        temporary = self.folder / f"{_TEMPORARY}{name}"
-        with storing(self.folder):
+        temporary = self.folder / f"{TEMPORARY}{name}"
+        with storing(self.folder, kept=_KEPT):
             shutil.rmtree(temporary, ignore_errors=True)
             temporary.mkdir()
             for part in ("weights", "optimizer", "best"):
@@ -66,7 +66,7 @@ class Workplace:
                     save_file(contiguous, temporary / f"{part}.safetensors")
             write_json(temporary / PROGRESS, saved.progress)
             for file in temporary.iterdir():
-                _sync(file)
+                sync(file)
             temporary.rename(self.folder / name)
         for old in self.folder.glob(f"{_EPOCH}*"):
             if old.name != name:
@@ -124,40 +124,3 @@ def read_json(file: Path) -> dict[str, Any] | None:
     except ValueError as error:
         raise StorageError(f"{file} isn't JSON ({error})", "remove it and start again") from error
     return content if isinstance(content, dict) else None
-
-
-def write_json(file: Path, content: Mapping[str, Any]) -> None:
-    """A file that is whole or absent."""
-    temporary = file.with_name(f"{_TEMPORARY}{file.name}")
-    text = json.dumps(content, indent=1, ensure_ascii=False)
-    temporary.write_text(text + "\n", encoding="utf-8")
-    _sync(temporary)
-    temporary.replace(file)
-
-
-class storing:  # noqa: N801  # reads as a statement: with storing(folder)
-    """Errors of the disk in our words."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    def __enter__(self) -> None:
-        """Nothing to prepare."""
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        from safetensors import SafetensorError
-
-        if isinstance(error, OSError | SafetensorError):
-            reason = getattr(error, "strerror", None) or str(error)
-            raise StorageError(
-                f"can't write the checkpoint in {self.folder}: {reason}",
-                "the epochs before are kept; make room and run the same command again",
-            ) from error
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -16,9 +16,9 @@ from microtome.statistics import Interval
 from microtome.surgery import Certificate, Check
 from microtome.tasks import Evaluation
 from microtome.tasks.scores import as_json as score_json
-from microtome.training.checkpoints import write_json
 from microtome.training.recipe import Recipe
 from microtome.training.state import Epoch
+from microtome.training.storage import write_json
 
 RECORD = "finetuning.json"
 SCHEMA_VERSION = 1

@@ -8,6 +8,7 @@ killed goes on to the same weights.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from microtome.training.pretraining.schedule import Stage
 
 FAMILIES = ("bert", "albert")
+MOST_LAYERS = {"bert": 256, "albert": 64}  # what checkpoints and edits allow
+WIDEST = 16_384
+VOCABULARIES = (32, 2_000_000)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +40,7 @@ class PretrainRequest:
     family: str = "bert"
     layers: int = 12
     width: int = 128
-    heads: int | None = None  # None: one per 32 of width
+    heads: int | None = None  # None: one per 32 of width, or fewer where they don't divide it
     embedding: int | None = None  # ALBERT's narrow embeddings; None: 128, or the width if smaller
     vocabulary: int = 8192
     positions: int = 512
@@ -59,17 +63,34 @@ class PretrainRequest:
     checkpoint_seconds: float = 300.0
     log_steps: int = 200
     license: str = ""
-    finetuning_rate: float = 3e-4  # named in the card: 2e-5 suits width 768
+    finetuning_rate: float | None = None  # named in the card; None: what suits the width
 
     def __post_init__(self) -> None:
         if self.family not in FAMILIES:
             raise RequestError(f"family {self.family!r} given, bert or albert wanted")
+        most = MOST_LAYERS[self.family]
+        if not 1 <= self.layers <= most:
+            raise RequestError(f"{self.layers} layers given, 1 to {most} wanted")
+        if not (2 <= self.width <= WIDEST and self.width % 2 == self.embedding_width % 2 == 0):
+            raise RequestError(
+                f"width {self.width} with embeddings of {self.embedding_width} given, even numbers"
+                f" from 2 to {WIDEST:,} wanted"
+            )
         if self.width % self.n_heads:
             raise RequestError(f"width {self.width} can't be shared by {self.n_heads} heads")
-        if self.layers < 1 or self.hours <= 0 or not 0 < self.heldout_share < 0.5:
+        fewest, largest = VOCABULARIES
+        if not fewest <= self.vocabulary <= largest:
             raise RequestError(
-                f"{self.layers} layers, {self.hours} hours, held-out share {self.heldout_share} "
-                "given; at least 1, more than 0, and between 0 and 0.5 wanted"
+                f"a vocabulary of {self.vocabulary} given, {fewest} to {largest:,} word pieces"
+                " wanted"
+            )
+        self._check_work()
+
+    def _check_work(self) -> None:
+        if not (0 < self.hours < math.inf and 0 < self.heldout_share < 0.5):
+            raise RequestError(
+                f"{self.hours} hours and a held-out share of {self.heldout_share} given, more than"
+                " 0, and between 0 and 0.5 wanted"
             )
         if not 8 <= self.length <= self.positions:
             raise RequestError(f"rows of {self.length} given, 8 to {self.positions} tokens wanted")
@@ -83,12 +104,18 @@ class PretrainRequest:
     @property
     def n_heads(self) -> int:
         """Attention heads."""
-        return self.heads or max(1, self.width // 32)
+        wanted = max(1, self.width // 32)
+        return self.heads or next(n for n in range(wanted, 0, -1) if self.width % n == 0)
 
     @property
     def embedding_width(self) -> int:
         """Width of the word embeddings."""
         return self.embedding or (min(128, self.width) if self.family == "albert" else self.width)
+
+    @property
+    def card_rate(self) -> float:
+        """The learning rate for fine-tuning that the card names."""
+        return self.finetuning_rate or rate_for(self.width)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -111,6 +138,7 @@ class PretrainRequest:
             "matrix_rate": self.matrix_rate,
             "matrix_decay": self.matrix_decay,
             "other_rate": self.other_rate,
+            "hours": None if self.stages else self.hours,
         }
 
     @property
@@ -168,6 +196,11 @@ def parse_shape(text: str) -> tuple[int, int]:
     if not (found and layers.isdecimal() and width.isdecimal()):
         raise RequestError(f"shape {text!r} given, LAYERSxWIDTH wanted", "for example 12x128")
     return int(layers), int(width)
+
+
+def rate_for(width: int) -> float:
+    """A learning rate for fine-tuning, between what suits width 128 (3e-4) and 768 (2e-5)."""
+    return float(f"{3e-4 * (128 / width) ** 1.5:.0e}")
 
 
 def pretrain(

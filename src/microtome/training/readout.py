@@ -22,10 +22,17 @@ from microtome.errors import ModelError, RequestError
 from microtome.families import adapt
 from microtome.families.seam import Family
 from microtome.models import provenance_of
-from microtome.training.pretraining.checkpoint import write_json
 from microtome.training.pretraining.forward import asked_states
 from microtome.training.pretraining.loss import vocabulary_loss
-from microtome.training.pretraining.rows import Array, RowOrder, Tokens, cut, make_batch
+from microtome.training.pretraining.rows import (
+    Array,
+    RowOrder,
+    Tokens,
+    commonest,
+    cut,
+    make_batch,
+)
+from microtome.training.storage import write_json
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -127,7 +134,9 @@ def fit_readout(
         torch.manual_seed(seed)
         transform, decoder = new_head(family)
     _train(family, transform, decoder, training, tokens, (steps, n_rows, learning_rate, seed))
-    facts = _score(family, transform, decoder, heldout, tokens, _commonest(training, tokens))
+    counts = np.bincount(training[:, 1:-1].ravel(), minlength=tokens.n_vocabulary)
+    common = commonest(counts, tokens)
+    facts = _score(family, transform, decoder, heldout, tokens, common)
     model.train(was_training)
     told = ReadoutFacts(*facts, steps=steps, seed=seed, model=_content_hash(model))
     return FittedReadout(transform, decoder, told)
@@ -217,9 +226,3 @@ def _score(
         right += int((best == torch.from_numpy(part.labels)).sum())
     n = batch.labels.size
     return right / n, float((batch.labels == common).mean()), n
-
-
-def _commonest(rows: Array, tokens: Tokens) -> int:
-    counts = np.bincount(rows[:, 1:-1].ravel())
-    counts[tokens.sep] = 0
-    return int(counts.argmax())

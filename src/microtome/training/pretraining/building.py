@@ -103,4 +103,10 @@ def wrapped_tokenizer(
         pair="[CLS] $A [SEP] $B:1 [SEP]:1",
         special_tokens=[("[CLS]", cls), ("[SEP]", sep)],
     )
-    return BertTokenizer(tokenizer_object=own, do_lower_case=lowercase, model_max_length=positions)
+    # transformers makes the normaliser anew from these when it loads the folder.
+    return BertTokenizer(
+        tokenizer_object=own,
+        do_lower_case=lowercase,
+        strip_accents=False,
+        model_max_length=positions,
+    )

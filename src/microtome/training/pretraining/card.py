@@ -36,7 +36,7 @@ A learning rate of about {rate:g} suits this width.
 {files}
 
 {training:,} tokens of training text, {heldout:,} held out (the last documents of the last file).
-The text isn't part of this folder.{extra_files}
+The text isn't part of this folder.{unknown}{extra_files}
 
 ## Recipe
 {stages}
@@ -53,7 +53,7 @@ Stored with input embeddings as small as fresh ones; the norm before the decoder
 |---|---|---|---|---|
 {log}
 
-## Hashes (sha256)
+{section}## Hashes (sha256)
 | what | hash |
 |---|---|
 | weights | `{weights_hash}` |
@@ -78,8 +78,11 @@ bias to log frequencies, positions to sinusoids, and four heads of the first lay
 neighbours."""
 
 
-def card(name: str, record: Mapping[str, Any]) -> str:
-    """The text of README.md, from the record that lies beside it."""
+def card(name: str, record: Mapping[str, Any], *, then: str = "", section: str = "") -> str:
+    """The text of README.md, from the record that lies beside it.
+
+    `then` and `section` tell what was done afterwards: in a sentence, and at length.
+    """
     recipe, text, result = record["recipe"], record["text"], record["result"]
     heldout, plan = result["heldout"], recipe["plan"]
     license_id = recipe["license"]
@@ -88,7 +91,8 @@ def card(name: str, record: Mapping[str, Any]) -> str:
         license=f"license: {license_id}\n" if license_id else "",
         license_text=f"`{license_id}`." if license_id else "None was named.",
         rate=record["finetuning"]["learning_rate"],
-        origin=_origin(record.get("start")),
+        origin=_origin(record.get("start")) + then,
+        section=section,
         start=_START if recipe["warm_start"] else "",
         stacking=_STACKING if len({s["layers"] for s in plan["stages"]}) > 1 else "",
         candidates=_CANDIDATES if any(s["candidates"] for s in plan["stages"]) else "",
@@ -104,6 +108,7 @@ def card(name: str, record: Mapping[str, Any]) -> str:
         files="\n".join(map(_file, text["files"])),
         extra_files=_extra_files(text.get("extra_files", ())),
         training=text["n_training_tokens"],
+        unknown=_unknown(text.get("unknown_share")),
         heldout=text["n_heldout_tokens"],
         stages=_stages(plan["stages"]),
         tokens=result["tokens"],
@@ -132,6 +137,11 @@ def _origin(start: Mapping[str, Any] | None) -> str:
         f"Made by `microtome pretrain` from `{start['name']}`\n"
         f"(content sha256 `{start['content_hash']}`), whose card says how it was made."
     )
+
+
+def _unknown(share: float | None) -> str:
+    """How much of the text the vocabulary doesn't know; records of old don't say."""
+    return "" if share is None else f" {share:.2%} of the training tokens are [UNK]."
 
 
 def _extra_files(files: Sequence[Mapping[str, Any]]) -> str:

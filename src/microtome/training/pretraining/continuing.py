@@ -52,13 +52,8 @@ def shaped_as_start(request: PretrainRequest) -> PretrainRequest:
         warm_start=False,
         license=request.license or license_of(provenance.path) or "",
         start_hash=provenance.content_hash,
-        finetuning_rate=learning_rate_of(provenance.path) or rate_for(shape.width),
+        finetuning_rate=learning_rate_of(provenance.path),
     )
-
-
-def rate_for(width: int) -> float:
-    """A learning rate for fine-tuning, between what suits width 128 (3e-4) and 768 (2e-5)."""
-    return float(f"{3e-4 * (128 / width) ** 1.5:.0e}")
 
 
 def start_model(name: str) -> PreTrainedModel:

@@ -16,6 +16,7 @@ import torch
 
 from microtome.models.quiet import quiet_transformers
 from microtome.training.pretrain import PretrainResult
+from microtome.training.pretraining import checkpoint
 from microtome.training.pretraining.building import wrapped_tokenizer
 from microtome.training.pretraining.card import card
 from microtome.training.pretraining.continuing import start_record, start_tokenizer
@@ -27,6 +28,7 @@ from microtome.training.pretraining.evaluation import (
 from microtome.training.pretraining.preparation import Prepared
 from microtome.training.pretraining.scaling import shrink_embeddings_
 from microtome.training.pretraining.schedule import Plan
+from microtome.training.storage import storing
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -47,9 +49,12 @@ def finish(
     stored.half()
     measured = copy.deepcopy(stored).float()
     result = measure(request, prepared, training, measured)
-    with tempfile.TemporaryDirectory(dir=_parent(request.out), prefix=".pretrained-") as name:
+    with (
+        storing(request.out, kept=checkpoint.KEPT),
+        tempfile.TemporaryDirectory(dir=_parent(request.out), prefix=".pretrained-") as name,
+    ):
         folder = Path(name) / request.out.name
-        write_folder(folder, request, prepared, plan, stored, result)
+        write_folder(folder, request, prepared, plan, stored, result, training.logged())
         if request.out.exists():
             request.out.rmdir()  # empty: checked before training
         folder.replace(request.out)
@@ -83,6 +88,7 @@ def write_folder(
     plan: Plan,
     model: PreTrainedModel,
     result: PretrainResult,
+    log: list[dict[str, Any]],
 ) -> None:
     """Weights, config, tokenizer, the record for programs and the card for people."""
     tokenizer = (
@@ -95,28 +101,27 @@ def write_folder(
     with quiet_transformers():
         model.save_pretrained(folder)
         tokenizer.save_pretrained(folder)
-    log = request.work / "log.jsonl"
-    lines = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
     record = {
         "schema_version": 1,
-        "recipe": recipe(request, plan),
+        "recipe": recipe(request, prepared, plan),
         "start": start_record(request),
         "text": prepared.facts,
         "result": {k: v for k, v in result.as_json().items() if k != "out"},
         "weights_sha256": hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest(),
-        "finetuning": {"learning_rate": request.finetuning_rate},
+        "finetuning": {"learning_rate": request.card_rate},
         "versions": {name: version(name) for name in ("microtome", "torch", "transformers")},
         "threads": torch.get_num_threads(),
-        "log": lines,
+        "log": log,
     }
     (folder / RECORD).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     (folder / "README.md").write_text(card(request.out.name, record), encoding="utf-8")
     shutil.copymode(folder.parent.parent, folder)
 
 
-def recipe(request: PretrainRequest, plan: Plan) -> dict[str, Any]:
-    """Every setting that decided the weights."""
-    return {**request.settings, "license": request.license, "plan": plan.as_json()}
+def recipe(request: PretrainRequest, prepared: Prepared, plan: Plan) -> dict[str, Any]:
+    """Every setting that decided the weights; a little text fills only a small vocabulary."""
+    found = {"vocabulary": prepared.tokens.n_vocabulary, "license": request.license}
+    return {**request.settings, **found, "plan": plan.as_json()}
 
 
 def _rounded(values: tuple[float, ...]) -> tuple[float, ...]:

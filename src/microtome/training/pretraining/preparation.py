@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,9 +14,9 @@ import numpy as np
 from microtome.errors import RequestError
 from microtome.training.pretraining import text
 from microtome.training.pretraining.building import token_ids
-from microtome.training.pretraining.checkpoint import write_json
 from microtome.training.pretraining.continuing import start_pieces
-from microtome.training.pretraining.rows import Array, Tokens, cut
+from microtome.training.pretraining.rows import Array, Tokens, commonest, cut
+from microtome.training.storage import storing, write_json, write_text
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -39,8 +40,8 @@ class Prepared:
 
     @property
     def common(self) -> int:
-        """The commonest token of the training text."""
-        return int(self.by_frequency[0])
+        """The commonest token of the training text that can be asked for."""
+        return int(self.facts["commonest_token"])
 
     def heldout_rows(self, *, length: int, n: int) -> Array:
         """The first `n` held-out rows."""
@@ -58,17 +59,20 @@ def prepare(request: PretrainRequest) -> Prepared:
     facts = json.loads(facts_file.read_text(encoding="utf-8"))
     _check_same(request, facts)
     tokenizer = Tokenizer.from_file(str(folder / "vocabulary.json"))
+    tokens = token_ids(tokenizer)
     training = np.load(folder / "training.npy", mmap_mode="r")
     extra = _extra_tokens(request, tokenizer, folder)
     if extra is not None:
         facts["extra_files"] = json.loads((folder / EXTRA_FACTS).read_text(encoding="utf-8"))
+    counts = np.bincount(training, minlength=tokens.n_vocabulary)
+    facts["commonest_token"] = commonest(counts, tokens)
     return Prepared(
         tokenizer=tokenizer,
-        tokens=token_ids(tokenizer),
+        tokens=tokens,
         training=training,
         extra=extra,
         heldout=np.load(folder / "heldout.npy", mmap_mode="r"),
-        by_frequency=np.argsort(-_counts(training, tokenizer), kind="stable"),
+        by_frequency=np.argsort(-counts, kind="stable"),
         facts=facts,
     )
 
@@ -82,8 +86,6 @@ def _make(request: PretrainRequest, folder: Path) -> None:
             corpus.training, size=request.vocabulary, lowercase=request.lowercase
         )
     )
-    folder.mkdir(parents=True, exist_ok=True)
-    tokenizer.save(str(folder / "vocabulary.json"))
     streams = {
         "training": text.token_stream(tokenizer, corpus.training),
         "heldout": text.token_stream(tokenizer, corpus.heldout),
@@ -94,8 +96,13 @@ def _make(request: PretrainRequest, folder: Path) -> None:
                 f"the {name} text has {len(stream)} tokens, a row of {request.length} wanted",
                 "give more text, or shorter rows",
             )
-        np.save(folder / f"{name}.npy", stream)
-    write_json(folder / FACTS, text_facts(request, tokenizer, corpus, streams))
+    facts = text_facts(request, tokenizer, corpus, streams)
+    with storing(folder, kept="nothing was trained yet"):
+        folder.mkdir(parents=True, exist_ok=True)
+        write_text(folder / "vocabulary.json", tokenizer.to_str())
+        for name, stream in streams.items():
+            np.save(folder / f"{name}.npy", stream)
+        write_json(folder / FACTS, facts)
 
 
 def text_facts(
@@ -110,6 +117,7 @@ def text_facts(
         "n_heldout_documents": len(corpus.heldout),
         "n_training_tokens": len(streams["training"]),
         "n_heldout_tokens": len(streams["heldout"]),
+        "unknown_share": round(text.refuse_unknown(tokenizer, streams["training"]), 5),
         "vocabulary_sha256": hashlib.sha256(tokenizer.to_str().encode()).hexdigest(),
         **{f"{name}_sha256": _sha256(stream) for name, stream in streams.items()},
     }
@@ -124,28 +132,41 @@ def _asked(request: PretrainRequest) -> dict[str, Any]:
 
 
 def _check_same(request: PretrainRequest, facts: dict[str, Any]) -> None:
+    """Refuse a folder that was begun with other text, or another vocabulary."""
     if facts["asked"] != _asked(request):
         raise RequestError(
             f"{request.work} was begun with {facts['asked']}, now {_asked(request)} is asked for",
             "use another --out, or the same text and vocabulary",
         )
+    _check_files(request, facts["files"], request.text)
+
+
+def _check_files(
+    request: PretrainRequest, known: Sequence[dict[str, Any]], paths: Sequence[Path]
+) -> None:
+    for before, path in zip(known, paths, strict=True):
+        if before != asdict(text.described(path, text.read_text(path))):
+            raise RequestError(
+                f"{path} has another text than when {request.work} was begun with it",
+                "use another --out, or the same text",
+            )
 
 
 def _extra_tokens(request: PretrainRequest, tokenizer: Tokenizer, folder: Path) -> Array | None:
     if not request.extra_text:
         return None
     file, facts = folder / "extra.npy", folder / EXTRA_FACTS
-    if not (file.exists() and facts.exists()):
-        texts = [text.read_text(path) for path in request.extra_text]
-        documents = [document for one in texts for document in text.documents(one)]
-        np.save(file, text.token_stream(tokenizer, documents))
-        described = map(text.described, request.extra_text, texts)
-        write_json(facts, [asdict(described_file) for described_file in described])
-    return np.asarray(np.load(file))
-
-
-def _counts(stream: Array, tokenizer: Tokenizer) -> Array:
-    return np.bincount(stream, minlength=tokenizer.get_vocab_size())
+    if file.exists() and facts.exists():
+        _check_files(request, json.loads(facts.read_text(encoding="utf-8")), request.extra_text)
+        return np.asarray(np.load(file))
+    texts = [text.read_text(path) for path in request.extra_text]
+    documents = [document for one in texts for document in text.documents(one)]
+    stream = text.token_stream(tokenizer, documents)
+    text.refuse_unknown(tokenizer, stream)
+    with storing(folder, kept="nothing was trained yet"):
+        np.save(file, stream)
+        write_json(facts, [asdict(one) for one in map(text.described, request.extra_text, texts)])
+    return stream
 
 
 def _sha256(stream: Array) -> str:

@@ -28,6 +28,13 @@ class Tokens:
     full_stop: int | None
 
 
+def commonest(counts: Array, tokens: Tokens) -> int:
+    """The token to guess always, from how often each occurs; one that is never asked for isn't."""
+    asked = counts.copy()
+    asked[[tokens.cls, tokens.sep, tokens.mask]] = 0
+    return int(asked.argmax())
+
+
 @dataclass(frozen=True)
 class Batch:
     """B masked rows of L tokens; in each row the same number K of positions is asked for."""

@@ -13,11 +13,11 @@ import torch
 
 from microtome.errors import RequestError
 from microtome.training.pretrain import PretrainResult, Progress
-from microtome.training.pretraining import checkpoint
 from microtome.training.pretraining.continuing import shaped_as_start
 from microtome.training.pretraining.preparation import Prepared, prepare
 from microtome.training.pretraining.schedule import Plan, Stage, make_plan, outline, plan_of
 from microtome.training.pretraining.stepping import Training
+from microtome.training.storage import write_json
 
 if TYPE_CHECKING:
     from microtome.training.pretrain import PretrainRequest
@@ -30,8 +30,8 @@ def carry_out(request: PretrainRequest, progress: Callable[[Progress], None]) ->
     """Prepare, train to the plan's end, finish."""
     from microtome.training.pretraining.finishing import finish
 
-    if request.out.exists() and any(request.out.iterdir()):
-        raise RequestError(f"{request.out} isn't empty", "name a new folder with --out")
+    if request.out.exists() and not (request.out.is_dir() and not any(request.out.iterdir())):
+        raise RequestError(f"{request.out} isn't an empty folder", "name a new one with --out")
     if request.threads:
         torch.set_num_threads(request.threads)
     request = shaped_as_start(request)
@@ -53,7 +53,7 @@ def check_settings(request: PretrainRequest) -> None:
                 f"{request.work} was begun by an older version, and doesn't say with what settings",
                 "use another --out",
             )
-        checkpoint.write_json(file, request.settings)
+        write_json(file, request.settings)
         return
     begun = json.loads(file.read_text(encoding="utf-8"))
     changed = [
@@ -74,7 +74,7 @@ def stored_plan(request: PretrainRequest, prepared: Prepared) -> Plan:
     if file.exists():
         return Plan.from_json(json.loads(file.read_text(encoding="utf-8")))
     plan = plan_of(request.stages) if request.stages else calibrated_plan(request, prepared)
-    checkpoint.write_json(file, plan.as_json())
+    write_json(file, plan.as_json())
     return plan
 
 
@@ -87,7 +87,7 @@ def calibrated_plan(request: PretrainRequest, prepared: Prepared) -> Plan:
         n_rows=request.n_rows,
         long=request.positions,
         extra=EXTRA if request.extra_text else 0.0,
-        candidates=request.vocabulary // 4,
+        candidates=prepared.tokens.n_vocabulary // 4,
     )
     if request.start is not None:
         outlined = [

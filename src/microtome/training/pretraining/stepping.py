@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from torch import Tensor
 from transformers import PreTrainedModel
 
 from microtome.errors import RunError
@@ -28,6 +29,7 @@ from microtome.training.pretraining.preparation import Prepared
 from microtome.training.pretraining.rows import Array, Batch, RowOrder, ask_first, make_batch
 from microtome.training.pretraining.schedule import Plan, Stage
 from microtome.training.pretraining.warmstart import warm_start_
+from microtome.training.storage import storing, write_text
 
 if TYPE_CHECKING:
     from microtome.training.pretrain import PretrainRequest
@@ -84,7 +86,6 @@ class Training:
         found = checkpoint.read(self.folder)
         if found is None:
             self.begin()
-        lines = self.log.read_text(encoding="utf-8").splitlines() if self.log.exists() else []
         if found is not None:
             weights, state, at = found
             self._take(self._fresh(at["layers"]))
@@ -97,8 +98,16 @@ class Training:
             self.optimizer.load(state)
             self.done, self.tokens, self.seconds = at["step"], at["tokens"], at["seconds"]
             self.losses = list(at.get("losses", []))
-        kept = [line for line in lines if json.loads(line)["step"] <= self.done]
-        self.log.write_text("".join(f"{line}\n" for line in kept), encoding="utf-8")
+        kept = [line for line in self.logged() if line["step"] <= self.done]
+        with storing(self.request.work, kept=checkpoint.KEPT):
+            write_text(self.log, "".join(f"{json.dumps(line)}\n" for line in kept))
+
+    def logged(self) -> list[dict[str, Any]]:
+        """The log's lines; a kill may have torn the last one, which is as if it weren't there."""
+        if not self.log.exists():
+            return []
+        text = self.log.read_text(encoding="utf-8", errors="replace")
+        return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
 
     def train(self, progress: Callable[[Progress], None]) -> None:
         """All steps that are left, with log lines and checkpoints between them."""
@@ -122,7 +131,7 @@ class Training:
         stage = self.plan.stages[self.plan.at(step)[0]]
         if stage.layers != self.family.shape.n_layers:
             self._grow(stage.layers)
-        loss = masked_loss(self.family, self.batch(step), self._candidates(step, stage))
+        loss = self.loss(step)
         loss.backward()  # type: ignore[no-untyped-call]
         value = float(loss.detach())
         if not np.isfinite(value):
@@ -130,7 +139,12 @@ class Training:
         self.optimizer.step(self.plan.factor(step))
         return value
 
-    def _candidates(self, step: int, stage: Stage) -> Candidates | None:
+    def loss(self, step: int) -> Tensor:
+        """What a step makes smaller: the masked tokens' cross-entropy."""
+        return masked_loss(self.family, self.batch(step), self._candidates(step))
+
+    def _candidates(self, step: int) -> Candidates | None:
+        stage = self.plan.stages[self.plan.at(step)[0]]
         ids = self.prepared.by_frequency
         if not 0 < stage.candidates < len(ids):
             return None
@@ -217,7 +231,9 @@ class Training:
             curve=tuple(round(value, 4) for value in curve),
         )
         self.losses = []
-        value: dict[str, Any] = asdict(line)
-        with self.log.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(value) + "\n")
+        with (
+            storing(self.request.work, kept=checkpoint.KEPT),
+            self.log.open("a", encoding="utf-8") as file,
+        ):
+            file.write(json.dumps(asdict(line)) + "\n")
         return line

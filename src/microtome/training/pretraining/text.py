@@ -9,6 +9,8 @@ from __future__ import annotations
 import gzip
 import hashlib
 import lzma
+import zlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,8 +24,10 @@ if TYPE_CHECKING:
 
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 UNKNOWN = SPECIAL_TOKENS[1]
-# Characters beyond the most frequent ones become [UNK]: a Wikipedia has thousands of them.
-ALPHABET = 400
+# Rare characters become [UNK]: a Wikipedia has thousands of them, Chinese needs thousands.
+ALPHABET = 400  # characters that there is always room for
+COVERED = 0.9995  # of all characters, where that takes more
+MOST_UNKNOWN = 0.2  # of the tokens
 
 
 @dataclass(frozen=True)
@@ -56,7 +60,7 @@ def read_text(path: Path) -> str:
     try:
         with opener(path, "rt", encoding="utf-8") as file:
             return str(file.read())
-    except (OSError, EOFError, UnicodeDecodeError, lzma.LZMAError) as error:
+    except (OSError, EOFError, UnicodeDecodeError, lzma.LZMAError, zlib.error) as error:
         raise RequestError(f"can't read text file {path}: {error}") from error
 
 
@@ -77,31 +81,42 @@ def documents(text: str) -> list[str]:
 
 
 def read_corpus(paths: Sequence[Path], *, heldout_share: float) -> Corpus:
-    """Read every file; the last documents of the last file are held out.
+    """Read every file; the end of the last file is held out.
 
-    As many whole documents as make up `heldout_share` of all characters. A last file that is one
-    single document is split at its lines, so that something can be held out.
+    As many whole documents as make up `heldout_share` of all characters. A document that is longer
+    than that is split at its lines.
     """
     if not paths:
         raise RequestError("no text file given, at least one wanted", "add --text FILE")
     texts = [read_text(path) for path in paths]
-    files = tuple(map(described, paths, texts))
+    n_characters = sum(map(len, texts))
     *earlier, last = [documents(text) for text in texts]
-    if len(last) == 1:
-        last = last[0].split("\n")
-    wanted = heldout_share * sum(len(text) for text in texts)
-    n_heldout, n_characters = 0, 0
-    while n_characters < wanted and n_heldout < len(last) - 1:
-        n_heldout += 1
-        n_characters += len(last[-n_heldout])
-    if n_heldout == 0:
+    kept, heldout = _parted(last, heldout_share * n_characters)
+    training = tuple(document for part in [*earlier, kept] for document in part)
+    if not heldout or 2 * sum(map(len, heldout)) > n_characters:
         raise RequestError(
-            f"nothing can be held out of {paths[-1].name}: it has {len(last)} document(s)",
-            "put a file with at least two paragraphs last",
+            f"nothing can be held out of {paths[-1].name}: its end was wanted,"
+            f" {heldout_share:.0%} of all text",
+            "put a file with a paragraph per line last",
         )
-    cut = len(last) - n_heldout
-    training = tuple(document for part in [*earlier, last[:cut]] for document in part)
-    return Corpus(training, tuple(last[cut:]), files)
+    return Corpus(training, tuple(heldout), tuple(map(described, paths, texts)))
+
+
+def _parted(parts: Sequence[str], wanted: float) -> tuple[list[str], list[str]]:
+    """The documents without their end, and the end: `wanted` characters or a few more."""
+    kept, n_characters = list(parts), 0
+    end: list[str] = []
+    while n_characters < wanted and kept:
+        document = kept.pop()
+        lines = document.split("\n")
+        if len(document) > wanted and len(lines) > 1:
+            before, after = _parted(lines, wanted - n_characters)
+            return [*kept, "\n".join(before)], ["\n".join(after), *end]
+        if not kept:  # something must be left to train on
+            return [document], end
+        end.insert(0, document)
+        n_characters += len(document)
+    return kept, end
 
 
 def train_vocabulary(
@@ -111,21 +126,49 @@ def train_vocabulary(
     from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
     tokenizer = Tokenizer(models.WordPiece(unk_token=UNKNOWN))
-    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=lowercase)
+    # Marks stay where they are: without its vowel signs Hindi isn't Hindi any more.
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=lowercase, strip_accents=False)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     tokenizer.decoder = decoders.WordPiece()
     every = max(1, -(-sum(map(len, training)) // n_characters))
     lines = (line for document in training for line in document.split("\n"))
-    sample = (line for number, line in enumerate(lines) if number % every == 0)
+    sample = [line for number, line in enumerate(lines) if number % every == 0]
     trainer = trainers.WordPieceTrainer(
         vocab_size=size,
         special_tokens=list(SPECIAL_TOKENS),
-        limit_alphabet=ALPHABET,
+        limit_alphabet=alphabet_size(sample, most=size // 2),
         show_progress=False,
     )
     tokenizer.train_from_iterator(sample, trainer)
     tokenizer.model = models.WordPiece(_numbered(tokenizer.get_vocab()), unk_token=UNKNOWN)
     return tokenizer
+
+
+def alphabet_size(lines: Iterable[str], *, most: int) -> int:
+    """How many characters a vocabulary should know: the commonest, until few are left out."""
+    counts: Counter[str] = Counter()
+    for line in lines:
+        counts.update(line)
+    allowed = (1 - COVERED) * counts.total()
+    ascending = sorted(counts.values())
+    n_rare, left_out = 0, 0
+    while n_rare < len(ascending) and left_out + ascending[n_rare] <= allowed:
+        left_out += ascending[n_rare]
+        n_rare += 1
+    return max(ALPHABET, min(most, len(ascending) - n_rare))
+
+
+def refuse_unknown(tokenizer: Tokenizer, stream: NDArray[Any]) -> float:
+    """The share of [UNK] in a stream of tokens; too many are refused."""
+    unknown = tokenizer.token_to_id(UNKNOWN)
+    share = 0.0 if unknown is None or not len(stream) else float((stream == unknown).mean())
+    if share > MOST_UNKNOWN:
+        raise RequestError(
+            f"{share:.0%} of the text's tokens aren't in the vocabulary of"
+            f" {tokenizer.get_vocab_size():,} pieces, at most {MOST_UNKNOWN:.0%} wanted",
+            "take a larger --vocabulary, or another start; words need spaces between them",
+        )
+    return share
 
 
 def _numbered(vocabulary: Iterable[str]) -> dict[str, int]:
