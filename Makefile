@@ -39,7 +39,9 @@ studies: $(STAMP)/test
 	$(BIN)/pytest -m studies
 	$(BIN)/python benchmarks/statistics_simulation.py
 	$(BIN)/python benchmarks/micro_tasks_table.py
+	$(BIN)/python benchmarks/nano_studies.py curves --text ../shared/data/text/*.txt.xz
 	$(BIN)/python benchmarks/nano_studies.py sst2
+	$(BIN)/python benchmarks/pretraining_stacking.py --text ../shared/data/text/*.txt.xz
 	$(BIN)/python benchmarks/training_studies.py
 	$(BIN)/python benchmarks/kao_studies.py
 	$(BIN)/python benchmarks/singh_studies.py

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import lzma
+from pathlib import Path
 
 import numpy as np
 import pytest
 from safetensors import safe_open
 
+import microtome
 from microtome.edits import parse
 from microtome.models import load, load_tokenizer, resolve
 from microtome.models.checkpoint import look_at
@@ -35,6 +38,50 @@ def test_the_folder_is_what_its_record_says(name):
     found = look_at(folder)
     assert found.config["model_type"] == family
     assert (found.config["num_hidden_layers"], found.config["hidden_size"]) == (layers, width)
+
+
+def test_all_that_ships_stays_below_25_mb():
+    package = Path(microtome.__file__).parent
+    files = [file for file in package.rglob("*") if "__pycache__" not in file.parts]
+    assert sum(file.stat().st_size for file in files if file.is_file()) < 25e6
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_card_is_of_the_record(name):
+    folder = resolve(name).path
+    told = (folder / "README.md").read_text(encoding="utf-8")
+    record = json.loads((folder / "pretraining.json").read_text(encoding="utf-8"))
+    assert record["weights_sha256"] in told
+    assert f"**{record['result']['heldout']['accuracy']:.1%}** behind [MASK]" in told
+    for depth in record["result"]["depths"]:
+        line = f"| {depth['depth']} | {depth['accuracy']:.3f} | {depth['control']:.3f} |"
+        assert line in told
+
+
+@pytest.mark.real
+@pytest.mark.parametrize(("name", "bar"), [("nano-bert", 0.22), ("nano-albert", 0.18)])
+def test_masked_words_of_text_never_trained_on_are_guessed(shared_data, name, bar):
+    """By plain transformers, on 200 rows of the end of the corpus' last file."""
+    import torch
+    from transformers import AutoModelForMaskedLM, AutoTokenizer
+
+    folder = resolve(name).path
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    model = AutoModelForMaskedLM.from_pretrained(folder).float().eval()
+    text = lzma.decompress(shared_data("data/text/wiki_01.txt.xz").read_bytes()).decode()
+    stream = tokenizer.backend_tokenizer.encode(text[-300_000:], add_special_tokens=False).ids
+    inner = torch.tensor(stream[: 200 * 126]).reshape(200, 126)
+    ends = torch.tensor([tokenizer.cls_token_id, tokenizer.sep_token_id]).expand(200, 2)
+    rows = torch.cat([ends[:, :1], inner, ends[:, 1:]], dim=1)
+    hidden = torch.rand(rows.shape, generator=torch.Generator().manual_seed(0)) < 0.15
+    hidden[:, [0, -1]] = False
+    shown = rows.masked_fill(hidden, tokenizer.mask_token_id)
+    with torch.no_grad():
+        guesses = torch.cat([model(input_ids=part).logits.argmax(-1) for part in shown.split(20)])
+    right = (guesses == rows)[hidden].float().mean()
+    unigram = torch.bincount(rows[hidden]).max() / hidden.sum()  # the best single guess there is
+    assert right >= bar
+    assert right > 3 * unigram
 
 
 @pytest.mark.parametrize("name", NAMES)

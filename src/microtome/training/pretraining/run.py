@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -17,7 +18,7 @@ from microtome.training.pretraining.continuing import shaped_as_start
 from microtome.training.pretraining.preparation import Prepared, prepare
 from microtome.training.pretraining.schedule import Plan, Stage, make_plan, outline, plan_of
 from microtome.training.pretraining.stepping import Training
-from microtome.training.storage import write_json
+from microtome.training.storage import storing, write_json
 
 if TYPE_CHECKING:
     from microtome.training.pretrain import PretrainRequest
@@ -36,7 +37,7 @@ def carry_out(request: PretrainRequest, progress: Callable[[Progress], None]) ->
         torch.set_num_threads(request.threads)
     request = shaped_as_start(request)
     prepared = prepare(request)
-    check_settings(request)
+    check_settings(request.work, request.settings)
     plan = stored_plan(request, prepared)
     training = Training(request, prepared, plan)
     training.resume()
@@ -44,26 +45,27 @@ def carry_out(request: PretrainRequest, progress: Callable[[Progress], None]) ->
     return finish(request, prepared, plan, training)
 
 
-def check_settings(request: PretrainRequest) -> None:
+def check_settings(work: Path, settings: Mapping[str, Any]) -> None:
     """Refuse to go on with other settings than a run was begun with."""
-    file = request.work / "settings.json"
+    file = work / "settings.json"
     if not file.exists():
-        if (request.work / "plan.json").exists():
+        if (work / "plan.json").exists():
             raise RequestError(
-                f"{request.work} was begun by an older version, and doesn't say with what settings",
+                f"{work} was begun by an older version, and doesn't say with what settings",
                 "use another --out",
             )
-        write_json(file, request.settings)
+        with storing(work, kept="nothing was trained yet"):
+            write_json(file, settings)
         return
     begun = json.loads(file.read_text(encoding="utf-8"))
     changed = [
         f"{name} {begun.get(name)} (now {value})"
-        for name, value in request.settings.items()
+        for name, value in settings.items()
         if begun.get(name) != value
     ]
     if changed:
         raise RequestError(
-            f"{request.work} was begun with {', '.join(changed)}",
+            f"{work} was begun with {', '.join(changed)}",
             "use another --out, or the same settings",
         )
 
