@@ -17,6 +17,7 @@ import argparse
 import hashlib
 import json
 import sys
+import time
 from pathlib import Path
 
 import torch
@@ -31,18 +32,23 @@ from microtome.training.pretraining import text
 from microtome.training.pretraining.building import token_ids
 from microtome.training.pretraining.evaluation import decoding_curve, heldout_scores, random_blocks
 from microtome.training.pretraining.rows import cut
+from microtome.training.storage import write_json
 
 DEEPER = {"nano-bert": (16, 20, 24), "nano-albert": (18, 24, 36, 50)}
 RATES = (1e-4, 3e-4, 1e-3)
 ARMS = {"pre-trained": None, "random": "randomize(seed={seed})"}
-N_SEEDS = {"pre-trained": 12, "random": 30}
+N_SEEDS = {"pre-trained": 8, "random": 20}
+RECIPE = Recipe(batch_size=32, epochs=3, max_length=64)
+COLLAPSED = 0.6  # accuracy below which a training never left chance
 
 
 def curves(files: list[Path], n_rows: int) -> None:
     """Token accuracy at every depth of held-out Wikipedia, and of the last state when deeper."""
     corpus = text.read_corpus(tuple(files), heldout_share=0.01)
     for name, depths in DEEPER.items():
+        began = time.perf_counter()
         model, wrapped = load(name), load_tokenizer(name)
+        print(f"{name}: loaded in {time.perf_counter() - began:.2f} s")
         tokenizer = wrapped.backend_tokenizer
         tokens = token_ids(tokenizer)
         rows = cut(
@@ -51,7 +57,7 @@ def curves(files: list[Path], n_rows: int) -> None:
         record = json.loads((resolve(name).path / "pretraining.json").read_text())
         common = record["text"]["commonest_token"]
         scores = heldout_scores(model, rows, tokens=tokens, common=common)
-        print(f"{name}: masked top-1 {scores.accuracy:.3f} (mixed {scores.accuracy_mixed:.3f}),")
+        print(f"  masked top-1 {scores.accuracy:.3f} (mixed {scores.accuracy_mixed:.3f}),")
         print(f"  always the commonest token {scores.unigram:.3f}, {scores.n:,} masked tokens")
         shown = rows[:n_rows]
         curve = decoding_curve(model, shown, tokens=tokens)
@@ -71,7 +77,7 @@ def sst2(out: Path, n_seeds: dict[str, int]) -> None:
     inner, heldout = train.held_out()
     points = {}
     for arm in n_seeds:
-        folder = out / f"{arm}-{content_of(arm)[:12]}"
+        folder = out / f"{arm}-{content_of(arm, train, dev)[:12]}"
         folder.mkdir(parents=True, exist_ok=True)
         picked = {
             rate: accuracy(folder / f"{rate:g}-pick.json", arm, rate, 0, inner, heldout)
@@ -89,18 +95,25 @@ def sst2(out: Path, n_seeds: dict[str, int]) -> None:
     if points.keys() != ARMS.keys():
         return
     difference = compare_seeds(points["pre-trained"], points["random"])
-    print(difference)
+    print(f"difference: {difference}")
+    others = {arm: [v for v in values if v > COLLAPSED] for arm, values in points.items()}
+    print(f"  without those at chance: {compare_seeds(others['pre-trained'], others['random'])}")
     if difference.interval is None or difference.interval.low <= 0:
         sys.exit("that pre-training is worth something isn't shown")
 
 
-def content_of(arm: str) -> str:
-    """What decides an arm's trainings: random weights need only the shape and the vocabulary."""
+def content_of(arm: str, train: Dataset, dev: Dataset) -> str:
+    """What decides an arm's trainings; random weights need only the shape and the vocabulary."""
     folder = resolve("nano-bert").path
-    if arm == "pre-trained":
-        return content_hash(folder)
-    parts = [(folder / name).read_bytes() for name in ("config.json", "tokenizer.json")]
-    return hashlib.sha256(b"".join(parts)).hexdigest()
+    weights = content_hash(folder) if arm == "pre-trained" else ""
+    decides = [
+        *((folder / name).read_text() for name in ("config.json", "tokenizer.json")),
+        weights,
+        train.content_hash,
+        dev.content_hash,
+        json.dumps(RECIPE.as_json()),
+    ]
+    return hashlib.sha256("\n".join(decides).encode()).hexdigest()
 
 
 def accuracy(file: Path, arm: str, rate: float, seed: int, train: Dataset, dev: Dataset) -> float:
@@ -113,11 +126,11 @@ def accuracy(file: Path, arm: str, rate: float, seed: int, train: Dataset, dev: 
         train,
         dev,
         edits=edits and edits.format(seed=seed),
-        recipe=Recipe(learning_rate=rate, batch_size=32, epochs=3, max_length=64),
+        recipe=RECIPE.but(learning_rate=rate),
         seed=seed,
     )
     value = done.scores["accuracy"].value
-    file.write_text(json.dumps(value))
+    write_json(file, value)
     print(f"{arm} {file.stem}: {value:.4f} in {done.seconds:.0f} s", flush=True)
     return value
 

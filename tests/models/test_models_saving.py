@@ -183,7 +183,7 @@ class TestFailure:
     """A save that fails at any point leaves the disk as it was."""
 
     @pytest.mark.parametrize(
-        "step", ["save_pretrained", "_copy_tokenizer", "model_card", "_history"]
+        "step", ["save_pretrained", "copy_tokenizer", "model_card", "_history"]
     )
     @pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left"), KeyboardInterrupt()])
     def test_nothing_is_left(self, tmp_path, monkeypatch, step, error):

@@ -68,6 +68,8 @@ def test_what_comes_out_has_the_shape_and_the_vocabulary_of_its_start(text, tmp_
     sentence = "The dog sees a big house."
     tokenizer = AutoTokenizer.from_pretrained(request.out)
     assert tokenizer(sentence).input_ids == start_pieces(str(start)).encode(sentence).ids
+    files = ("tokenizer.json", "tokenizer_config.json")
+    assert all((request.out / f).read_bytes() == (start / f).read_bytes() for f in files)
 
 
 def test_a_pretrained_start_learns_the_new_text(text, tmp_path):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import errno
 import json
-import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -22,7 +21,7 @@ from microtome.models.costs import cost
 from microtome.models.folders import check_empty
 from microtome.models.provenance import HISTORY, SCHEMA_VERSION, Provenance, provenance_of
 from microtome.models.quiet import quiet_transformers
-from microtome.models.tokenizers import TOKENIZER_FILES
+from microtome.models.tokenizers import copy_tokenizer
 
 
 def save(
@@ -50,7 +49,7 @@ def save(
             if tokenizer is not None:
                 tokenizer.save_pretrained(folder)
         if tokenizer is None and provenance is not None:
-            _copy_tokenizer(provenance.path, folder)
+            copy_tokenizer(provenance.path, folder)
         if prove is not None:
             certificate = prove(folder)
         card = model_card(
@@ -71,12 +70,6 @@ def _in_dtype(model: PreTrainedModel, provenance: Provenance | None) -> PreTrain
     """A copy in the base's dtype: save_pretrained writes into the model's config."""
     dtype = getattr(torch, provenance.dtype) if provenance else model.dtype
     return copy.deepcopy(model).to("cpu", dtype)
-
-
-def _copy_tokenizer(source: Path, folder: Path) -> None:
-    for name in TOKENIZER_FILES:
-        if (source / name).is_file():
-            shutil.copyfile(source / name, folder / name)
 
 
 def _history(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -56,6 +57,13 @@ def load_tokenizer(
             "the tokenizer belongs to another model; get the right one",
         )
     return tokenizer
+
+
+def copy_tokenizer(source: Path, folder: Path) -> None:
+    """The tokenizer's files, byte for byte."""
+    for name in TOKENIZER_FILES:
+        if (source / name).is_file():
+            shutil.copyfile(source / name, folder / name)
 
 
 def _refuse_huge_files(folder: Path) -> None:

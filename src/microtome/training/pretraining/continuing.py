@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from microtome.errors import RequestError
@@ -108,6 +109,13 @@ def start_pieces(name: str) -> Tokenizer:
     pieces.no_truncation()
     pieces.no_padding()
     return pieces
+
+
+def start_folder(name: str) -> Path:
+    """Where the start's files lie."""
+    path = fetched(resolve(name)).path
+    assert path is not None  # it was loaded
+    return path
 
 
 def start_record(request: PretrainRequest) -> dict[str, Any] | None:

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from microtome.models.quiet import quiet_transformers
+from microtome.models.tokenizers import copy_tokenizer
 from microtome.training.pretrain import PretrainResult
 from microtome.training.pretraining import checkpoint
 from microtome.training.pretraining.building import wrapped_tokenizer
 from microtome.training.pretraining.card import card
-from microtome.training.pretraining.continuing import start_record, start_tokenizer
+from microtome.training.pretraining.continuing import start_folder, start_record
 from microtome.training.pretraining.evaluation import (
     decoding_curve,
     heldout_scores,
@@ -91,16 +92,14 @@ def write_folder(
     log: list[dict[str, Any]],
 ) -> None:
     """Weights, config, tokenizer, the record for programs and the card for people."""
-    tokenizer = (
-        start_tokenizer(request.start)
-        if request.start
-        else wrapped_tokenizer(
-            prepared.tokenizer, positions=request.positions, lowercase=request.lowercase
-        )
-    )
     with quiet_transformers():
         model.save_pretrained(folder)
-        tokenizer.save_pretrained(folder)
+        if request.start:
+            copy_tokenizer(start_folder(request.start), folder)
+        else:
+            wrapped_tokenizer(
+                prepared.tokenizer, positions=request.positions, lowercase=request.lowercase
+            ).save_pretrained(folder)
     record = {
         "schema_version": 1,
         "recipe": recipe(request, prepared, plan),
