@@ -34,12 +34,12 @@ format: $(STAMP)/test
 bench: $(STAMP)/test
 	$(BIN)/python benchmarks/run.py
 
-# Hours. Each script goes on where it was stopped, and can be run by itself.
+# Hours. Each script can be run by itself; those that train for long go on where they were stopped.
 studies: $(STAMP)/test
 	$(BIN)/pytest -m studies
 	$(BIN)/python benchmarks/statistics_simulation.py
 	$(BIN)/python benchmarks/micro_tasks_table.py
-	$(BIN)/python benchmarks/nano_studies.py curves --text ../shared/data/text/*.txt.xz
+	$(BIN)/python benchmarks/nano_studies.py curves
 	$(BIN)/python benchmarks/nano_studies.py sst2
 	$(BIN)/python benchmarks/pretraining_stacking.py --text ../shared/data/text/*.txt.xz
 	$(BIN)/python benchmarks/training_studies.py

@@ -192,9 +192,8 @@ def _epoch(lessons: Lessons, seed: int, epoch: int) -> list[Array]:
     return list(batches[random.permutation(n_batches)])
 
 
-def made_lessons(files: Sequence[Path], sentences: Path, prepared: Prepared, work: Path) -> Lessons:
-    """All pieces of all files but the last, encoded for the pupil."""
-    texts = all_pieces(files[:-1], sentences)
+def made_lessons(texts: Sequence[str], prepared: Prepared, work: Path) -> Lessons:
+    """The pieces, encoded for the pupil, with their vectors."""
     cls, sep = prepared.tokens.cls, prepared.tokens.sep
     encoded = prepared.tokenizer.encode_batch(texts, add_special_tokens=False)
     ids = [np.array([cls, *one.ids[: LONGEST - 2], sep]) for one in encoded]

@@ -16,6 +16,7 @@ import hashlib
 import json
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
@@ -44,7 +45,16 @@ from microtome.training.pretraining.scaling import shrink_embeddings_
 from microtome.training.pretraining.schedule import Plan, Stage
 from microtome.training.pretraining.stepping import Training
 from microtome.training.storage import write_json
-from nano_fragments import AT_ONCE, DEPTHS, TEACHER, UNTAUGHT, Lessons, first_column, made_lessons
+from nano_fragments import (
+    AT_ONCE,
+    DEPTHS,
+    TEACHER,
+    UNTAUGHT,
+    Lessons,
+    all_pieces,
+    first_column,
+    made_lessons,
+)
 
 TEMPERATURE = 0.1  # of the choice: cosines lie between −1 and 1
 COSINE = 2.0  # what 1 − cosine weighs beside finding the vector
@@ -62,9 +72,9 @@ Then {steps:,} steps more, on {rows}
 states that all-MiniLM-L6-v2 (Apache 2.0) has of a piece at depths {depths} among those of its
 batch, and to be near them. Pieces: clauses of the novels and of the first Wikipedia file, the
 {n_sentences:,} training sentences of SST-2, whole and in parts, without their labels, and single
-words of all these. Of {untaught:,} pieces that weren't taught it finds {found:.0%} among
-{at_once}; the mean cosine is {cosine:.2f}. {minutes:.0f} minutes of one core, which had other work
-beside it, with matrix products in bfloat16, by `benchmarks/nano_lessons.py`. The held-out figures
+words of all these. Of {untaught:,} pieces that weren't taught, though others of the same sentences
+were, it finds {found:.0%} among {at_once}; the mean cosine is {cosine:.2f}. {minutes:.0f} minutes
+of one core, with matrix products in bfloat16, by `benchmarks/nano_lessons.py`. The held-out figures
 above are of the model as it is after this; recipe and log are of what came before. The config's
 dropout of {dropout:g} is for fine-tuning.
 
@@ -170,7 +180,7 @@ def refuse_other_text(start: Path, prepared: Prepared) -> None:
             )
 
 
-def settings(lessons: Lessons) -> dict[str, Any]:
+def settings(texts: Sequence[str]) -> dict[str, Any]:
     """What decides the lessons, beside the request and the plan."""
     return {
         "teacher": TEACHER,
@@ -180,16 +190,17 @@ def settings(lessons: Lessons) -> dict[str, Any]:
         "cosine_weight": COSINE,
         "at_once": AT_ONCE,
         "untaught": UNTAUGHT,
-        "n_pieces": len(lessons.ids),
+        "n_pieces": len(texts),
+        "pieces_sha256": hashlib.sha256("\n".join(texts).encode()).hexdigest(),
     }
 
 
-def told_of(training: Taught, sentences: Path) -> dict[str, Any]:
+def told_of(training: Taught, texts: Sequence[str], sentences: Path) -> dict[str, Any]:
     """What the record says of the lessons."""
     cosine, found = training.examined()
     plan = training.plan
     return {
-        **settings(training.lessons),
+        **settings(texts),
         "stages": [asdict(stage) for stage in plan.stages],
         "seed": training.request.seed,
         "n_sentences": len(first_column(sentences)),
@@ -225,8 +236,9 @@ def main() -> None:
     )
     prepared = prepare(request)
     refuse_other_text(given.start, prepared)
-    lessons = made_lessons(given.text, given.sentences, prepared, request.work)
-    check_settings(request.work, request.settings | settings(lessons))
+    texts = all_pieces(given.text[:-1], given.sentences)
+    check_settings(request.work, request.settings | settings(texts))
+    lessons = made_lessons(texts, prepared, request.work)
     training = Taught(request, prepared, stored_plan(request, prepared), lessons)
 
     def show(line: Progress) -> None:
@@ -236,7 +248,7 @@ def main() -> None:
 
     training.resume()
     training.train(show)
-    finish(training, told_of(training, given.sentences))
+    finish(training, told_of(training, texts, given.sentences))
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from microtome.errors import RequestError, StorageError
 from microtome.models import load
 from microtome.training.pretrain import PretrainRequest, Progress, pretrain
 from microtome.training.pretraining.preparation import prepare
+from microtome.training.pretraining.run import check_settings, stored_plan
 from microtome.training.pretraining.schedule import Stage
 from prose import write_prose
 
@@ -104,6 +105,20 @@ def test_extra_text_that_changed_under_the_same_name_is_refused(request_, tmp_pa
     extra.write_text(extra.read_text().replace("cat", "cow"))
     with pytest.raises(RequestError, match=r"more\.txt has another text"):
         pretrain(wider)
+
+
+def test_another_number_of_extra_files_is_refused(request_, tmp_path):
+    extra = tuple(write_prose(tmp_path / name, n_paragraphs=20) for name in ("a.txt", "b.txt"))
+    killed_at(replace(request_, extra_text=extra[:1]), 4)
+    with pytest.raises(RequestError, match="begun with extra_text"):
+        pretrain(replace(request_, extra_text=extra))
+
+
+def test_a_disk_that_is_full_at_the_plan_says_so(request_):
+    prepare(request_)
+    check_settings(request_.work, request_.settings)
+    with files_of_at_most(50), pytest.raises(StorageError, match="nothing was trained yet"):
+        stored_plan(request_, prepare(request_))
 
 
 def test_the_commonest_token_is_one_that_is_asked_for(request_):

@@ -77,6 +77,7 @@ def test_shapes_are_read_and_wrong_requests_refused(tmp_path):
         {"width": 33},
         {"width": 100, "heads": 3},
         {"embedding": 15, "family": "albert"},
+        {"embedding": -2, "family": "albert"},
         {"vocabulary": -5},
         {"hours": math.nan},
         {"hours": math.inf},
@@ -88,7 +89,7 @@ def test_shapes_are_read_and_wrong_requests_refused(tmp_path):
 
 
 @pytest.mark.parametrize(("width", "heads"), [(128, 4), (100, 2), (16, 1), (62, 1), (192, 6)])
-def test_a_head_is_at_least_32_wide_and_all_are_equal(tmp_path, width, heads):
+def test_there_is_a_head_per_32_of_width_or_fewer_that_divide_it(tmp_path, width, heads):
     assert PretrainRequest(text=(), out=tmp_path / "out", width=width).n_heads == heads
 
 

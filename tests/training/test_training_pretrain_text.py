@@ -112,13 +112,13 @@ def test_a_script_of_thousands_of_characters_is_known():
     assert text.refuse_unknown(tokenizer, text.token_stream(tokenizer, lines)) < 0.001
 
 
-def test_rare_characters_dont_crowd_out_words():
+def test_the_rarest_characters_are_left_out_up_to_their_share():
     lines = ["the cat sees a dog"] * 20_000 + [chr(0x4E00 + i) for i in range(3000)]
-    n_all = sum(map(len, lines))
-    assert 3000 / n_all < 0.01
-    rare = text.alphabet_size(lines, most=4000)
-    left_out = 3000 - (rare - len(set("the cat sees a dog")))
-    assert left_out == int(n_all * 0.0005)
+    known = text.alphabet_size(lines, most=4000)
+    left_out = 3000 + len(set("the cat sees a dog")) - known
+    assert left_out == int(sum(map(len, lines)) * 0.0005)
+    assert text.alphabet_size(lines, most=1000) == 1000
+    assert text.alphabet_size(lines[:1], most=1000) == 400
 
 
 def test_text_that_a_vocabulary_doesnt_know_is_refused():

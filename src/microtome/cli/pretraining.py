@@ -70,7 +70,7 @@ def _architecture(named: dict[str, Any], *, start: str | None) -> dict[str, Any]
     if start is not None and named:
         options = [f"--{name}" for name in named]
         raise RequestError(
-            f"{options[0]} given beside --from, which decides family, shape and vocabulary",
+            f"{options[0]} given beside --from, which decides family, shape and words",
             f"leave out {', '.join(options)}",
         )
     sizes = dict(named)

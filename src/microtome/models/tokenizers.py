@@ -1,4 +1,4 @@
-"""Load the tokenizer that belongs to a model, if it has one."""
+"""The tokenizer that belongs to a model, if it has one: loaded, or copied as it is."""
 
 from __future__ import annotations
 

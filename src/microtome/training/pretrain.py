@@ -71,7 +71,8 @@ class PretrainRequest:
         most = MOST_LAYERS[self.family]
         if not 1 <= self.layers <= most:
             raise RequestError(f"{self.layers} layers given, 1 to {most} wanted")
-        if not (2 <= self.width <= WIDEST and self.width % 2 == self.embedding_width % 2 == 0):
+        widths = (self.width, self.embedding_width)
+        if not all(2 <= width <= WIDEST and width % 2 == 0 for width in widths):
             raise RequestError(
                 f"width {self.width} with embeddings of {self.embedding_width} given, even numbers"
                 f" from 2 to {WIDEST:,} wanted"

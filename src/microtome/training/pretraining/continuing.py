@@ -122,7 +122,6 @@ def start_record(request: PretrainRequest) -> dict[str, Any] | None:
     """For the card: which model it starts from. A folder is named by its last part only."""
     if request.start is None:
         return None
-    source = fetched(resolve(request.start))
-    assert source.path is not None
-    name = source.path.resolve().name if source.kind == "folder" else source.name
+    source = resolve(request.start)
+    name = start_folder(request.start).resolve().name if source.kind == "folder" else source.name
     return {"name": name, "content_hash": request.start_hash}

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from microtome.training.pretrain import PretrainRequest
 
 FACTS, EXTRA_FACTS = "text.json", "extra.json"
+NOTHING_YET = "nothing was trained yet"
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,7 @@ def _make(request: PretrainRequest, folder: Path) -> None:
                 "give more text, or shorter rows",
             )
     facts = text_facts(request, tokenizer, corpus, streams)
-    with storing(folder, kept="nothing was trained yet"):
+    with storing(folder, kept=NOTHING_YET):
         folder.mkdir(parents=True, exist_ok=True)
         write_text(folder / "vocabulary.json", tokenizer.to_str())
         for name, stream in streams.items():
@@ -163,7 +164,7 @@ def _extra_tokens(request: PretrainRequest, tokenizer: Tokenizer, folder: Path) 
     documents = [document for one in texts for document in text.documents(one)]
     stream = text.token_stream(tokenizer, documents)
     text.refuse_unknown(tokenizer, stream)
-    with storing(folder, kept="nothing was trained yet"):
+    with storing(folder, kept=NOTHING_YET):
         np.save(file, stream)
         write_json(facts, [asdict(one) for one in map(text.described, request.extra_text, texts)])
     return stream

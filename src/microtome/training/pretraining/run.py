@@ -15,7 +15,7 @@ import torch
 from microtome.errors import RequestError
 from microtome.training.pretrain import PretrainResult, Progress
 from microtome.training.pretraining.continuing import shaped_as_start
-from microtome.training.pretraining.preparation import Prepared, prepare
+from microtome.training.pretraining.preparation import NOTHING_YET, Prepared, prepare
 from microtome.training.pretraining.schedule import Plan, Stage, make_plan, outline, plan_of
 from microtome.training.pretraining.stepping import Training
 from microtome.training.storage import storing, write_json
@@ -36,8 +36,8 @@ def carry_out(request: PretrainRequest, progress: Callable[[Progress], None]) ->
     if request.threads:
         torch.set_num_threads(request.threads)
     request = shaped_as_start(request)
-    prepared = prepare(request)
     check_settings(request.work, request.settings)
+    prepared = prepare(request)
     plan = stored_plan(request, prepared)
     training = Training(request, prepared, plan)
     training.resume()
@@ -48,16 +48,17 @@ def carry_out(request: PretrainRequest, progress: Callable[[Progress], None]) ->
 def check_settings(work: Path, settings: Mapping[str, Any]) -> None:
     """Refuse to go on with other settings than a run was begun with."""
     file = work / "settings.json"
-    if not file.exists():
-        if (work / "plan.json").exists():
-            raise RequestError(
-                f"{work} was begun by an older version, and doesn't say with what settings",
-                "use another --out",
-            )
-        with storing(work, kept="nothing was trained yet"):
+    if not file.exists() and not (work / "plan.json").exists():
+        with storing(work, kept=NOTHING_YET):
+            work.mkdir(parents=True, exist_ok=True)
             write_json(file, settings)
         return
-    begun = json.loads(file.read_text(encoding="utf-8"))
+    begun = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    if not settings.keys() <= begun.keys():
+        raise RequestError(
+            f"{work} was begun by an older version, and doesn't say with what settings",
+            "use another --out",
+        )
     changed = [
         f"{name} {begun.get(name)} (now {value})"
         for name, value in settings.items()
@@ -76,7 +77,8 @@ def stored_plan(request: PretrainRequest, prepared: Prepared) -> Plan:
     if file.exists():
         return Plan.from_json(json.loads(file.read_text(encoding="utf-8")))
     plan = plan_of(request.stages) if request.stages else calibrated_plan(request, prepared)
-    write_json(file, plan.as_json())
+    with storing(request.work, kept=NOTHING_YET):
+        write_json(file, plan.as_json())
     return plan
 
 

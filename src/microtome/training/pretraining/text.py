@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 UNKNOWN = SPECIAL_TOKENS[1]
 # Rare characters become [UNK]: a Wikipedia has thousands of them, Chinese needs thousands.
-ALPHABET = 400  # characters that there is always room for
+ALPHABET = 400  # characters that there is room for in any case
 COVERED = 0.9995  # of all characters, where that takes more
 MOST_UNKNOWN = 0.2  # of the tokens
 
@@ -155,7 +155,7 @@ def alphabet_size(lines: Iterable[str], *, most: int) -> int:
     while n_rare < len(ascending) and left_out + ascending[n_rare] <= allowed:
         left_out += ascending[n_rare]
         n_rare += 1
-    return max(ALPHABET, min(most, len(ascending) - n_rare))
+    return min(most, max(ALPHABET, len(ascending) - n_rare))
 
 
 def refuse_unknown(tokenizer: Tokenizer, stream: NDArray[Any]) -> float:
