@@ -95,6 +95,13 @@ def test_a_start_of_another_family_is_refused(text, tmp_path, capsys):
     assert "family roberta, bert or albert wanted" in line
 
 
+def test_text_without_spaces_is_refused_by_what_it_lacks(tmp_path, capsys):
+    text = tmp_path / "thai.txt"
+    text.write_text("\n".join(["ฉันชอบอ่านหนังสือและดื่มกาแฟในตอนเช้า" * 8] * 100))
+    line = refused(capsys, "--text", text, "--shape", "2x32", "--out", tmp_path / "mine")
+    assert "words need spaces between them" in line
+
+
 def test_a_text_that_isnt_there_is_refused(tmp_path, capsys):
     line = refused(capsys, "--text", tmp_path / "none.txt", "--out", tmp_path / "mine")
     assert "none.txt" in line

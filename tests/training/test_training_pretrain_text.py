@@ -109,7 +109,7 @@ def test_a_script_of_thousands_of_characters_is_known():
     drawn = random.choice(2000, (1000, 40), p=shares / shares.sum())
     lines = ["".join(chr(0x4E00 + character) for character in line) for line in drawn]
     tokenizer = text.train_vocabulary(lines, size=8000, lowercase=True)
-    assert text.refuse_unknown(tokenizer, text.token_stream(tokenizer, lines)) < 0.001
+    assert text.unknown_share(tokenizer, text.token_stream(tokenizer, lines)) < 0.001
 
 
 def test_the_rarest_characters_are_left_out_up_to_their_share():

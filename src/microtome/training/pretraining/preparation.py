@@ -91,6 +91,7 @@ def _make(request: PretrainRequest, folder: Path) -> None:
         "training": text.token_stream(tokenizer, corpus.training),
         "heldout": text.token_stream(tokenizer, corpus.heldout),
     }
+    text.refuse_unknown(tokenizer, streams["training"])
     for name, stream in streams.items():
         if len(stream) < request.length:
             raise RequestError(
@@ -118,7 +119,7 @@ def text_facts(
         "n_heldout_documents": len(corpus.heldout),
         "n_training_tokens": len(streams["training"]),
         "n_heldout_tokens": len(streams["heldout"]),
-        "unknown_share": round(text.refuse_unknown(tokenizer, streams["training"]), 5),
+        "unknown_share": round(text.unknown_share(tokenizer, streams["training"]), 5),
         "vocabulary_sha256": hashlib.sha256(tokenizer.to_str().encode()).hexdigest(),
         **{f"{name}_sha256": _sha256(stream) for name, stream in streams.items()},
     }

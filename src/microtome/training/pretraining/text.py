@@ -158,17 +158,21 @@ def alphabet_size(lines: Iterable[str], *, most: int) -> int:
     return min(most, max(ALPHABET, len(ascending) - n_rare))
 
 
-def refuse_unknown(tokenizer: Tokenizer, stream: NDArray[Any]) -> float:
-    """The share of [UNK] in a stream of tokens; too many are refused."""
+def unknown_share(tokenizer: Tokenizer, stream: NDArray[Any]) -> float:
+    """How many of a stream's tokens are [UNK]."""
     unknown = tokenizer.token_to_id(UNKNOWN)
-    share = 0.0 if unknown is None or not len(stream) else float((stream == unknown).mean())
+    return 0.0 if unknown is None or not len(stream) else float((stream == unknown).mean())
+
+
+def refuse_unknown(tokenizer: Tokenizer, stream: NDArray[Any]) -> None:
+    """Refuse text that a vocabulary doesn't know."""
+    share = unknown_share(tokenizer, stream)
     if share > MOST_UNKNOWN:
         raise RequestError(
             f"{share:.0%} of the text's tokens aren't in the vocabulary of"
             f" {tokenizer.get_vocab_size():,} pieces, at most {MOST_UNKNOWN:.0%} wanted",
             "take a larger --vocabulary, or another start; words need spaces between them",
         )
-    return share
 
 
 def _numbered(vocabulary: Iterable[str]) -> dict[str, int]:
