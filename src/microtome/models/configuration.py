@@ -17,7 +17,8 @@ MAX_CONFIG_BYTES = 1_000_000
 
 Config = Mapping[str, object]
 
-_MEANINGS = {
+# The smallest and the largest that is loaded.
+SIZES = {
     "layers": (1, 256),
     "heads": (1, 256),
     "width": (1, 16_384),
@@ -30,7 +31,7 @@ _MEANINGS = {
 _BOUNDS: dict[str, tuple[int, int]] = {
     getattr(names, meaning): bounds
     for names in (ConfigNames(), *(facts.config for facts in FAMILIES))
-    for meaning, bounds in _MEANINGS.items()
+    for meaning, bounds in SIZES.items()
 } | {
     "embedding_size": (1, 16_384),
     "head_dim": (1, 16_384),  # rotary tables are as wide as this says, and not in the file

@@ -14,15 +14,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from microtome.edits.depth import MOST_SHARED_LAYERS
 from microtome.errors import RequestError
+from microtome.models.configuration import SIZES
 
 if TYPE_CHECKING:
     from microtome.training.pretraining.schedule import Stage
 
 FAMILIES = ("bert", "albert")
-MOST_LAYERS = {"bert": 256, "albert": 64}  # what checkpoints and edits allow
-WIDEST = 16_384
-VOCABULARIES = (32, 2_000_000)
+# What could be loaded again, and for ALBERT what can be grown.
+MOST_LAYERS = {"bert": SIZES["layers"][1], "albert": MOST_SHARED_LAYERS}
+WIDEST = SIZES["width"][1]
+VOCABULARIES = (32, SIZES["vocabulary"][1])
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -55,10 +55,12 @@ def prepare(request: PretrainRequest) -> Prepared:
 
     folder = request.work / "text"
     facts_file = folder / FACTS
-    if not facts_file.exists():
+    made_before = facts_file.exists()
+    if not made_before:
         _make(request, folder)
     facts = json.loads(facts_file.read_text(encoding="utf-8"))
-    _check_same(request, facts)
+    if made_before:
+        _check_same(request, facts)
     tokenizer = Tokenizer.from_file(str(folder / "vocabulary.json"))
     tokens = token_ids(tokenizer)
     training = np.load(folder / "training.npy", mmap_mode="r")
