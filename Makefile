@@ -3,6 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamps
+# constraints.txt holds the versions that are tested.
+INSTALL := pip install --quiet --disable-pip-version-check --constraint constraints.txt
+CODE := src tests bench studies tools docs
 export HF_HUB_OFFLINE ?= 1
 export TOKENIZERS_PARALLELISM ?= false
 
@@ -22,40 +25,43 @@ real: $(STAMP)/test
 	$(BIN)/pytest -m "real and not studies"
 
 check: $(STAMP)/test
-	$(BIN)/ruff format --check src tests benchmarks docs
-	$(BIN)/ruff check src tests benchmarks docs
+	$(BIN)/ruff format --check $(CODE)
+	$(BIN)/ruff check $(CODE)
 	$(BIN)/mypy
-	$(BIN)/pytest -q tests/test_imports.py
+	$(BIN)/pytest -q tests/test_imports.py tests/test_packaging.py
 
 format: $(STAMP)/test
-	$(BIN)/ruff format src tests benchmarks docs
-	$(BIN)/ruff check --fix src tests benchmarks docs
+	$(BIN)/ruff format $(CODE)
+	$(BIN)/ruff check --fix $(CODE)
 
 bench: $(STAMP)/test
-	$(BIN)/python benchmarks/run.py
+	$(BIN)/python bench/run.py
 
-# Hours. Each script can be run by itself; those that train for long go on where they were stopped.
+# Hours. Each script can be run by itself; those that train for long resume where they were stopped.
 studies: $(STAMP)/test
 	$(BIN)/pytest -m studies
-	$(BIN)/python benchmarks/statistics_simulation.py
-	$(BIN)/python benchmarks/micro_tasks_table.py
-	$(BIN)/python benchmarks/nano_studies.py curves
-	$(BIN)/python benchmarks/nano_studies.py sst2
-	$(BIN)/python benchmarks/pretraining_stacking.py --text ../shared/data/text/*.txt.xz
-	$(BIN)/python benchmarks/training_studies.py
-	$(BIN)/python benchmarks/kao_studies.py
-	$(BIN)/python benchmarks/singh_studies.py
-	$(BIN)/python benchmarks/kovaleva_studies.py
-	$(BIN)/python benchmarks/attention_patterns_studies.py ../shared/data/glue build/attention-patterns
+	$(BIN)/python studies/statistics_simulation.py
+	$(BIN)/python studies/attention_tests.py
+	$(BIN)/python studies/micro_tasks_table.py
+	$(BIN)/python studies/nano.py curves
+	$(BIN)/python studies/nano.py sst2
+	$(BIN)/python studies/pretraining_stacking.py --text ../shared/data/text/*.txt.xz
+	$(BIN)/python studies/finetuning.py
+	$(BIN)/python studies/kao.py
+	$(BIN)/python studies/singh.py
+	$(BIN)/python studies/kovaleva.py
+	$(BIN)/python studies/attention_patterns.py ../shared/data/glue build/attention-patterns
 
-# The wheel must work on its own: built, installed into a clean environment, imported from there.
+# The wheel must work by itself, without extras: installed into a clean environment, used from there.
 wheel: $(STAMP)/test
 	rm -rf dist build/wheel-check
 	$(BIN)/python -m build --wheel --outdir dist
 	$(PYTHON) -m venv build/wheel-check
-	build/wheel-check/bin/pip install --quiet --disable-pip-version-check dist/*.whl
+	build/wheel-check/bin/$(INSTALL) dist/*.whl
 	cd build && wheel-check/bin/python -c "import microtome; print(microtome.load, microtome.parse('extend(15)'))"
 	cd build && wheel-check/bin/microtome list edits > /dev/null
+	cd build && wheel-check/bin/python -c "from microtome.tasks.reading.embedded import gold_rows; print(gold_rows('micro-squad', 'dev')[0].text)"
+	cd build && wheel-check/bin/microtome --version
 	rm -rf build/wheel-check
 
 clean:
@@ -66,10 +72,10 @@ $(STAMP)/venv:
 	mkdir -p $(STAMP)
 	touch $@
 
-$(STAMP)/run: $(STAMP)/venv pyproject.toml
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[english]'
+$(STAMP)/run: $(STAMP)/venv pyproject.toml constraints.txt
+	$(BIN)/$(INSTALL) --editable '.[english]'
 	touch $@
 
-$(STAMP)/test: $(STAMP)/venv pyproject.toml
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[test]'
+$(STAMP)/test: $(STAMP)/venv pyproject.toml constraints.txt
+	$(BIN)/$(INSTALL) --editable '.[test]'
 	touch $@ $(STAMP)/run

@@ -1,6 +1,6 @@
 """Write the generated parts of the docs; `--check` tells whether they are up to date.
 
-A generated part stands between `<!-- generated: NAME -->` and `<!-- end -->` in a page.
+A generated part is between `<!-- generated: NAME -->` and `<!-- end -->` in a page.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ PROBES = (
 
 def families() -> str:
     """What each family can do, tried: every probe is applied and certified, or refused."""
-    from tiny import FAMILY_TYPES
+    from support.tiny import FAMILY_TYPES
 
     heads = ["masked LM", "classification", "question answering", "no head"]
     rows = [["edit (3 layers, 4 heads)", *(f"`{kind}`" for kind in FAMILY_TYPES)]]
@@ -75,7 +75,7 @@ def _tried(kind: str, text: str) -> str:
     from microtome.edits import parse
     from microtome.errors import EditError
     from microtome.surgery import certify_weights
-    from tiny import tiny_model
+    from support.tiny import tiny_model
 
     model = tiny_model(kind)
     try:
@@ -96,10 +96,10 @@ def commands() -> str:
 
 def experiments() -> str:
     """What ``run EXPERIMENT --help`` adds, for each experiment."""
-    from microtome.cli.experiment_options import own_help
+    from microtome.cli.experiment_options import experiment_help
     from microtome.experiments import all_experiments
 
-    texts = "\n\n".join(own_help(one.name) for one in all_experiments())
+    texts = "\n\n".join(experiment_help(one.name) for one in all_experiments())
     return (
         "\n### Options of one experiment\n\n`microtome run EXPERIMENT --help` also prints these."
         f"\n\n```\n{texts}\n```\n"

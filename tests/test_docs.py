@@ -31,3 +31,5 @@ def test_the_readme_names_every_module():
     for part in parts:
         name = f"{part.name}/" if part.is_dir() else part.name
         assert name in readme, f"{name} is not in the README's tree"
+    for name in re.findall(r"^[├└]── (\S+)", readme, re.MULTILINE):
+        assert (package / name).exists(), f"{name} is in the README's tree only"

@@ -12,10 +12,18 @@
         ├── Diverged            a training whose numbers ran away
         └── StorageError        the disk is full, or a run's folder can't be used
 
-An error says in one line what was given and what was wanted; ``hint`` says what to do.
+An error says in one line what was expected and what it got; ``hint`` says what to do.
 """
 
 from __future__ import annotations
+
+DISTRIBUTION = "microtome-lab"
+"""What pip installs. On the package index ``microtome`` is another project."""
+
+
+def install_command(extra: str) -> str:
+    """The line that installs an optional part: ``pip install 'microtome-lab[ray]'``."""
+    return f"pip install '{DISTRIBUTION}[{extra}]'"
 
 
 class MicrotomeError(Exception):
@@ -67,9 +75,13 @@ class MissingExtra(RequestError):
     """An optional package isn't installed."""
 
     @classmethod
-    def named(cls, package: str, extra: str) -> MissingExtra:
-        """The error for ``package``, with the exact line that installs it."""
-        return cls(f"{package} is not installed", f"pip install 'microtome[{extra}]'")
+    def named(cls, package: str, extra: str, *, otherwise: str = "") -> MissingExtra:
+        """The error for ``package``, with the exact line that installs it.
+
+        ``otherwise`` is a way to do without: ``give its files with --data DIR``.
+        """
+        hint = install_command(extra)
+        return cls(f"{package} is not installed", f"{hint}, or {otherwise}" if otherwise else hint)
 
 
 class RunError(MicrotomeError):

@@ -1,4 +1,4 @@
-"""The small words of the domain: a head, a pattern of heads, ranges of layers. No torch here.
+"""The small values of the domain: a head, a pattern of heads, ranges of layers. No torch here.
 
 Layers and heads are counted from 0; ranges are inclusive: ``0-2`` is the layers 0, 1 and 2.
 """
@@ -36,7 +36,7 @@ class Head:
         """Read ``3.7``."""
         pattern = HeadPattern.parse(text)
         if pattern.layer is None or pattern.head is None:
-            raise RequestError(f"one head wanted, {quoted(text)} given", "write LAYER.HEAD: 3.7")
+            raise RequestError(f"expected one head, got {quoted(text)}", "write LAYER.HEAD: 3.7")
         return cls(pattern.layer, pattern.head)
 
 
@@ -44,7 +44,7 @@ class Head:
 class HeadPattern:
     """A set of heads: ``3.7``, ``3.*`` (all of layer 3) or ``*.7`` (number 7 of every layer).
 
-    ``None`` stands for "all".
+    ``None`` means "all". For example ``HeadPattern.parse("3.*").expand(12, 12)`` has 12 heads.
     """
 
     layer: int | None
@@ -64,7 +64,7 @@ class HeadPattern:
         layer, dot, head = text.strip().partition(".")
         if not (dot and _is_index_or_star(layer) and _is_index_or_star(head)):
             raise RequestError(
-                f"a head wanted, {quoted(text)} given", "write LAYER.HEAD: 3.7, 3.* or *.7"
+                f"expected a head, got {quoted(text)}", "write LAYER.HEAD: 3.7, 3.* or *.7"
             )
         return cls(
             None if layer == "*" else parse_number(layer),
@@ -77,7 +77,7 @@ class HeadPattern:
             check_layer(self.layer, n_layers)
         if self.head is not None and self.head >= n_heads:
             raise RequestError(
-                f"head {self.head} asked for ({self}), but a layer has {_span('head', n_heads)}"
+                f"there is no head {self.head} ({self}): a layer has {_span('head', n_heads)}"
             )
         layers = range(n_layers) if self.layer is None else (self.layer,)
         heads = range(n_heads) if self.head is None else (self.head,)
@@ -90,7 +90,9 @@ def parse_ranges(text: str) -> tuple[int, ...]:
     for part in text.split(","):
         numbers.extend(parse_range(part))
         if len(numbers) > MOST_LISTED:
-            raise RequestError(f"{quoted(text)} lists more than {MOST_LISTED} numbers")
+            raise RequestError(
+                f"expected at most {MOST_LISTED} numbers, got more in {quoted(text)}"
+            )
     return tuple(numbers)
 
 
@@ -98,7 +100,7 @@ def parse_range(part: str) -> range:
     """Read ``3`` or ``0-2``, without listing the numbers."""
     first, dash, last = part.partition("-")
     if not (_is_digits(first.strip()) and (not dash or _is_digits(last.strip()))):
-        raise RequestError(f"a number or a range wanted, {quoted(part)} given", "write 3 or 0-2")
+        raise RequestError(f"expected a number or a range, got {quoted(part)}", "write 3 or 0-2")
     start = parse_number(first)
     stop = parse_number(last) if dash else start
     if stop < start:
@@ -117,22 +119,22 @@ def parse_number(text: str) -> int:
     """Read a whole number from 0 to :data:`LARGEST_NUMBER`, of plain digits only."""
     digits = text.strip()
     if not _is_digits(digits):
-        raise RequestError(f"a whole number wanted, {quoted(text)} given")
+        raise RequestError(f"expected a whole number, got {quoted(text)}")
     # Looked at as text first: Python refuses to read thousands of digits, with a ValueError.
     significant = digits.lstrip("0") or "0"
     if len(significant) > len(str(LARGEST_NUMBER)) or int(significant) > LARGEST_NUMBER:
-        raise RequestError(f"{quoted(text)} is too large", f"at most {LARGEST_NUMBER}")
+        raise RequestError(f"expected a number up to {LARGEST_NUMBER}, got {quoted(text)}")
     return int(significant)
 
 
 def check_layer(layer: int, n_layers: int) -> None:
     """Refuse a layer that a model of ``n_layers`` layers doesn't have."""
     if not 0 <= layer < n_layers:
-        raise RequestError(f"layer {layer} asked for, but the model has {_span('layer', n_layers)}")
+        raise RequestError(f"there is no layer {layer}: the model has {_span('layer', n_layers)}")
 
 
 def quoted(text: str, *, longest: int = 80) -> str:
-    """``text`` in double quotes, on one line and short, as an error shows what was given."""
+    """``text`` in double quotes, on one line and short, as an error shows what it got."""
     short = text if len(text) <= longest else text[: longest - 1] + "…"
     line = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in short)
     return f'"{line}"'
@@ -171,4 +173,4 @@ def _span(what: str, count: int) -> str:
 
 def _check_index(number: int, what: str) -> None:
     if not 0 <= number <= LARGEST_NUMBER:
-        raise RequestError(f"{what} {number} given", f"0 to {LARGEST_NUMBER}, counted from 0")
+        raise RequestError(f"expected a {what} from 0 to {LARGEST_NUMBER}, got {number}")

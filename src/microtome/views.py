@@ -5,10 +5,13 @@ Scores are 0–1 here as everywhere; ``percent`` says that they are shown in per
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 Cell = str | int | float | bool | None
+TidyRow = Mapping[str, Any]  # one line of results.parquet: every experiment speaks in these
+TidyRows = Sequence[TidyRow]
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,8 @@ class Curve:
 class HeatMap:
     """A value for every layer and head (or any two labels); None is drawn as missing.
 
-    ``diverging`` maps have 0 as their neutral colour. ``marked`` cells are significant.
+    ``diverging`` maps have 0 as their neutral colour. ``marked`` cells get a diamond, which means
+    ``mark_label``. Colours run from the least to the largest value, unless ``span`` says otherwise.
     """
 
     title: str
@@ -51,6 +55,8 @@ class HeatMap:
     marked: tuple[tuple[int, int], ...] = ()
     diverging: bool = False
     percent: bool = True
+    mark_label: str = "significant"
+    span: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -73,6 +79,14 @@ class Sentences:
 
 
 View = Curve | HeatMap | Table | Sentences
+
+
+@dataclass(frozen=True)
+class Step:
+    """Something to do after reading a page: what it is, and the command or path to copy."""
+
+    text: str
+    command: str
 
 
 def table_of(

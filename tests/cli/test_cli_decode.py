@@ -9,7 +9,7 @@ import torch
 from transformers import AutoModelForMaskedLM
 
 from microtome.cli import run
-from tiny import save_tiny, tiny_tokenizer
+from support.tiny import save_tiny, tiny_tokenizer
 
 TEXT = "the cat sees a big dog ."
 

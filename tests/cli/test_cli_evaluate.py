@@ -11,7 +11,7 @@ import torch
 from transformers import AutoModelForSequenceClassification
 
 from microtome.cli import run
-from tiny import WORDS, save_tiny, tiny_tokenizer
+from support.tiny import WORDS, save_tiny, tiny_tokenizer
 
 
 @pytest.fixture(autouse=True)

@@ -13,7 +13,7 @@ import torch
 from transformers import AutoModelForMaskedLM
 
 from microtome.cli import run
-from tiny import save_tiny, tiny_batch
+from support.tiny import save_tiny, tiny_batch
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def test_editing_an_edited_checkpoint_keeps_its_history(base, tmp_path, capsys):
     ("edit", "words"),
     [
         ("exend(4)", ["exend", "extend"]),
-        ("extend(4", ['")" expected', "position 9"]),
+        ("extend(4", ['expected ")"', "position 9"]),
         ("disable(3.7", ["position"]),
         ("disable(9.0)", ["layer 9", "layers 0 to 2"]),
         ("disable(0.9)", ["head 9", "heads 0 to 3"]),

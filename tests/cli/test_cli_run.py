@@ -5,14 +5,17 @@ from __future__ import annotations
 import csv
 import json
 
+import pyarrow.parquet
 import pytest
 
 from microtome.cli import run
 from microtome.cli.experiment_options import read_options
 from microtome.errors import RequestError
-from microtome.experiments import Rows, all_experiments, find_experiment, subject_of
-from microtome.experiments.options import Option
-from tiny import WORDS, save_tiny
+from microtome.experiments import all_experiments, find_experiment, subject_of
+from microtome.experiments.kit.options import Option
+from microtome.tasks import DataSpec, open_training
+from support.labelled_texts import write_cats
+from support.tiny import WORDS, save_tiny
 
 
 @pytest.fixture(autouse=True)
@@ -40,9 +43,9 @@ def refused(capsys, *arguments):
 WRONG = [
     (["--speed", "3"], "head-disabling has no option '--speed'", "run head-disabling --help"),
     (["--splits"], "--splits needs a value", "halves"),
-    (["--splits", "many"], "--splits 'many' given", "a whole number wanted"),
-    (["--splits=2.5"], "--splits '2.5' given", "a whole number wanted"),
-    (["--learning-rate", "nan"], "--learning-rate 'nan' given", "a number wanted"),
+    (["--splits", "many"], "--splits expects a whole number", "got 'many'"),
+    (["--splits=2.5"], "--splits expects a whole number", "got '2.5'"),
+    (["--learning-rate", "nan"], "--learning-rate expects a number", "got 'nan'"),
     (["stray"], "head-disabling has no option 'stray'", "--help"),
 ]
 
@@ -56,7 +59,7 @@ def test_a_wrong_option_is_named_with_what_was_wanted(capsys, given, problem, re
 
 def test_a_flag_takes_no_value(capsys):
     line = refused(capsys, "decoding", "--model", "nowhere", "--special=yes")
-    assert "--special takes no value, 'yes' given" in line
+    assert "--special takes no value, got 'yes'" in line
 
 
 def test_the_best_is_saved_by_head_disabling_alone(capsys, tmp_path):
@@ -65,8 +68,8 @@ def test_the_best_is_saved_by_head_disabling_alone(capsys, tmp_path):
 
 
 def test_what_run_itself_needs_is_asked_for(capsys):
-    assert "no experiment given" in refused(capsys)
-    assert "no model given" in refused(capsys, "decoding", "--task", "micro-sentiment")
+    assert "no experiment is named" in refused(capsys)
+    assert "no model is named" in refused(capsys, "decoding", "--task", "micro-sentiment")
     assert "decoding" in refused(capsys, "magic", "--model", "nowhere")
     alone = refused(capsys, "decoding", "--model", "m", "--task", "rte", "--dev-data", "dev.csv")
     assert "--dev-data goes with a --data FILE" in alone
@@ -107,13 +110,13 @@ def test_every_kind_reads_its_own_and_refuses_the_rest(kind, text, value, wrong)
     assert option.flag == "--some-name"
     assert option.read(text) == value
     for bad in wrong:
-        with pytest.raises(RequestError, match="wanted"):
+        with pytest.raises(RequestError, match="--some-name expects"):
             option.read(bad)
 
 
 def test_a_path_must_be_there(tmp_path):
     option = Option("frames", None, "", "path")
-    with pytest.raises(RequestError, match="a file or folder that exists wanted"):
+    with pytest.raises(RequestError, match="--frames expects a file or folder that exists, got"):
         option.read(str(tmp_path / "gone"))
     assert option.read(str(tmp_path)) == str(tmp_path)
 
@@ -129,20 +132,20 @@ def write_rows(path, first, n_rows):
 def test_a_second_file_is_measured_and_the_first_is_for_training(tmp_path):
     model = save_tiny(tmp_path / "base", "bert", with_tokenizer=True)
     train, dev = write_rows(tmp_path / "a.csv", 0, 30), write_rows(tmp_path / "b.csv", 1, 12)
-    subject = subject_of(str(model), Rows(path=train, dev_path=dev))
-    learnt, measured = subject.rows.open_for_training()
+    subject = subject_of(str(model), DataSpec(path=train, dev_path=dev))
+    learnt, measured = open_training(subject.data)
     assert (len(learnt), len(measured), len(subject.dataset)) == (30, 12, 12)
     assert subject.dataset.content_hash == measured.content_hash
 
     experiment = find_experiment("head-disabling")
 
     def hashes():
-        again = subject_of(str(model), Rows(path=train, dev_path=dev))
+        again = subject_of(str(model), DataSpec(path=train, dev_path=dev))
         return [trial.hash for trial in experiment.plan(again, experiment.settings({}))]
 
     before = hashes()
     assert before == hashes()
-    write_rows(train, 0, 31)  # other rows to learn from: every trial behind it is another one
+    write_rows(train, 0, 31)  # other rows to learn from: every trial after it is another one
     assert not set(before) & set(hashes())
 
 
@@ -150,16 +153,16 @@ def test_rows_to_learn_from_count_where_the_measured_ones_stay_the_same(tmp_path
     """One file, split 80/20: a changed training row changes the fine-tuning."""
     model = save_tiny(tmp_path / "base", "bert", with_tokenizer=True)
     path = write_rows(tmp_path / "a.csv", 0, 40)
-    subject = subject_of(str(model), Rows(path=path))
-    before = subject.training_hash
-    position = subject.rows.open_for_training()[0].positions[0]
+    subject = subject_of(str(model), DataSpec(path=path))
+    before = subject.training.content_hash
+    position = open_training(subject.data)[0].positions[0]
     lines = path.read_text().splitlines()
     text, label = lines[position + 1].split(",")
     lines[position + 1] = f"{text},{'yes' if label == 'no' else 'no'}"
     path.write_text("\n".join(lines))
-    changed = subject_of(str(model), Rows(path=path))
+    changed = subject_of(str(model), DataSpec(path=path))
     assert changed.dataset.content_hash == subject.dataset.content_hash
-    assert changed.training_hash != before
+    assert changed.training.content_hash != before
 
 
 def test_examine_measures_the_second_file(tmp_path, capsys):
@@ -176,3 +179,18 @@ def test_examine_measures_the_second_file(tmp_path, capsys):
 
     table = pyarrow.parquet.read_table(tmp_path / "run" / "results.parquet")
     assert set(table["n"].to_pylist()) == {12}
+
+
+def test_every_row_of_a_document_has_all_columns(tmp_path, capsys):
+    """As results.parquet has them: null where one doesn't apply."""
+    model = save_tiny(
+        tmp_path / "base", "bert", "classification", with_tokenizer=True,
+        id2label={0: "no", 1: "yes"}, label2id={"no": 0, "yes": 1},
+    )  # fmt: skip
+    data = write_cats(tmp_path / "rows.csv", 40)
+    asked = ["run", "layer-removal", "--model", str(model), "--data", str(data)]
+    assert run([*asked, "--workers", "0", "--out", str(tmp_path / "run"), "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    assert len({tuple(row) for row in rows}) == 1
+    stored = pyarrow.parquet.read_table(tmp_path / "run" / "results.parquet").column_names
+    assert set(rows[0]) <= set(stored)

@@ -129,26 +129,33 @@ def test_white_space_between_the_parts_means_nothing(edits, blank):
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("extend(15", ': ")" expected at position 10'),
-        ("extend(15  ", ': ")" expected at position 10'),
-        ("extend 15", ': "(" expected at position 8'),
-        ("unshare", ': "(" expected at position 8'),
-        ("extend()", ": an argument expected at position 8"),
-        ("duplicate(0 2)", ': "," or ")" expected at position 13'),
-        ("remove(1,)", ": an argument expected at position 10"),
-        ("reinit(top=)", ": a value of top expected at position 12"),
+        ("extend(15", ': expected ")" at position 10'),
+        ("extend(15  ", ': expected ")" at position 10'),
+        ("extend 15", ': expected "(" at position 8'),
+        ("unshare", ': expected "(" at position 8'),
+        ("extend()", ": expected an argument at position 8"),
+        ("duplicate(0 2)", ': expected "," or ")" at position 13'),
+        ("remove(1,)", ": expected an argument at position 10"),
+        ("reinit(top=)", ": expected a value of top at position 12"),
         ("reinit(top=1,top=2)", ": top is given twice at position 14"),
-        ("extend(15) extend(16)", ': "|" or the end expected at position 12'),
-        ("extend(15) |", ": the name of an edit expected at position 13"),
+        ("extend(15) extend(16)", ': expected "|" or the end at position 12'),
+        ("extend(15) |", ": expected the name of an edit at position 13"),
         ("extend(15, 16)", ': unexpected "16" at position 12'),
         ("unshare(3)", ': unexpected "3" at position 9'),
         ("remove(0–2)", ': unexpected character "–" at position 9'),
         ("reinit(topp=4)", ': unknown option "topp" at position 8'),
         ("remove(0, 5-3)", " at position 11: range 5-3 runs backwards"),
-        ("disable(3.7, 3)", ' at position 14: a head wanted, "3" given'),
-        ("duplicate(first=0)", " at position 17: first=0 given"),
+        ("disable(3.7, how=mask)", ' at position 18: how must be uniform or zero, got "mask"'),
+        ("disable(3.7, 3)", ' at position 14: expected a head, got "3"'),
+        (
+            "duplicate(first=0)",
+            " at position 17: first must be a whole number from 1 to 10000, got 0",
+        ),
         ("extend(3) | duplicate(1,1)", " at position 13: layer 1 is listed twice"),
-        ("reinit(3, std=nan)", ' at position 15: std="nan" given'),
+        (
+            "reinit(3, std=nan)",
+            ' at position 15: std must be a number above 0, at most 1000, got "nan"',
+        ),
     ],
 )
 def test_an_error_names_the_position_counted_from_one(text, reason):
@@ -161,9 +168,9 @@ def test_an_error_names_the_position_counted_from_one(text, reason):
     ("text", "message"),
     [
         ("extend(3)|extnd(15)", 'unknown edit "extnd" at position 11'),
-        ("", "no edit given"),
-        (" \n", "no edit given"),
-        ("remove(0,\n5", r'malformed edit "remove(0,\n5": ")" expected at position 12'),
+        ("", "expected an edit, got nothing"),
+        (" \n", "expected an edit, got nothing"),
+        ("remove(0,\n5", r'malformed edit "remove(0,\n5": expected ")" at position 12'),
     ],
 )
 def test_an_error_is_one_line(text, message):
@@ -181,7 +188,6 @@ def test_an_error_is_one_line(text, message):
         ("extend(seed=4)", "extend takes no options"),
         ("head_mask(3.7)", "use disable(LAYER.HEAD)"),
         ("prune_heads(3.7)", "use disable(LAYER.HEAD)"),
-        ("disable(3.7, how=mask)", "how is uniform or zero"),
     ],
 )
 def test_an_error_says_what_to_write(text, hint):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tiny import tiny_model
-from training_rows import tokenizer_for
+from support.tiny import tiny_model
+from support.training_rows import tokenizer_for
 
 
 @pytest.fixture(autouse=True)

@@ -7,14 +7,16 @@ from html import escape
 
 import pytest
 
-from labelled_texts import write_cats
+from microtome import examination
 from microtome.cli import run
 from microtome.examination import Examination
 from microtome.experiments import all_experiments, find_experiment
 from microtome.report import Page
-from microtome.study import Part, Study
+from microtome.study import Study, StudyPart
+from microtome.tasks import DataSpec, open_data
 from microtome.views import Table
-from tiny import save_tiny
+from support.labelled_texts import write_cats
+from support.tiny import save_tiny
 
 pytestmark = pytest.mark.usefixtures("own_folder")
 
@@ -67,7 +69,7 @@ def test_a_failing_part_is_reported_and_the_rest_goes_on(tmp_path, data, capsys,
     def broken(*arguments, **options):
         raise ValueError("made to fail")
 
-    monkeypatch.setattr("microtome.experiments.layer_removal.cuts_of", broken)
+    monkeypatch.setattr("microtome.experiments.kao.layer_removal.measure.cuts_of", broken)
     document = examined(capsys, model, "--data", data, "--out", tmp_path / "run")
     parts = {part["experiment"]: part for part in document["parts"]}
     assert parts["layer-removal"]["status"] == "failed"
@@ -112,7 +114,7 @@ def decoded_part(problems=()):
         }
         for depth, share in enumerate((0.95, 0.875, 0.75))
     ]  # fmt: skip
-    return Part(find_experiment("decoding"), tuple(rows), problems)
+    return StudyPart(find_experiment("decoding"), tuple(rows), problems)
 
 
 def test_a_part_shows_itself_in_a_notebook(tmp_path):
@@ -143,3 +145,14 @@ def test_an_examination_shows_its_front_page_in_a_notebook(tmp_path):
     for text in ("Examination of m on t", "An answer &amp; more.", "What may be cut", "81.2"):
         assert text in html
     assert HOSTILE not in html
+
+
+def test_more_rows_are_measured_where_a_pass_over_them_is_cheap(tmp_path):
+    small = examination.request("nano-bert", DataSpec("micro-entailment"))
+    assert len(small.subject.dataset) == min(2000, len(open_data(DataSpec("micro-entailment"))))
+    asked = examination.request("nano-bert", DataSpec("micro-entailment", limit=50))
+    assert len(asked.subject.dataset) == 50
+    wide = save_tiny(
+        tmp_path / "wide", "bert", with_tokenizer=True, hidden_size=1024, intermediate_size=4096
+    )
+    assert len(examination.request(str(wide), DataSpec("micro-entailment")).subject.dataset) == 400

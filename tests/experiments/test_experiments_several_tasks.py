@@ -10,12 +10,14 @@ import pytest
 from microtome.cli import run
 from microtome.errors import RequestError, RunError
 from microtome.examination import rebuild
-from microtome.experiments import Rows, subject_of
+from microtome.experiments import subject_of
+from microtome.experiments.kit.overlay import overlaid
 from microtome.runs import open_run
-from microtome.several_tasks import overlaid, rows_of_each, task_names
-from microtome.study import Study, Wanted, check_done, parts_of, study
+from microtome.study import Study, Wanted, parts_of, study
+from microtome.tasks import DataSpec
+from microtome.tasks.data_spec import each_task
 from microtome.views import Curve, Series, Table
-from training_rows import checkpoint
+from support.training_rows import checkpoint
 
 pytestmark = pytest.mark.usefixtures("own_folder")
 
@@ -69,12 +71,27 @@ def test_curves_of_one_title_lie_over_each_other():
     own = Curve("Only here", "k", "accuracy", (line("a"),))
     views = {
         "sst2": [Curve("Both", "k", "accuracy", (line("a"), line("c", is_control=True))), own],
-        "cola": [Curve("Both", "k", "matthews", (line("a"),)), Table("Both", (), ())],
+        "rte": [Curve("Both", "k", "accuracy", (line("a"),)), Table("Both", (), ())],
     }
     (found,) = overlaid(views)
-    assert [one.name for one in found.series] == ["sst2: a", "cola: a"]
-    assert found.y_label == "each task's metric"
-    assert found.x_label == "k"
+    assert [one.name for one in found.series] == ["sst2: a", "rte: a"]
+    assert (found.title, found.x_label, found.y_label) == ("Task by task: both", "k", "accuracy")
+
+
+def test_an_axis_has_one_metric():
+    views = {
+        "sst2": [Curve("All", "k", "accuracy", (line("a"),))],
+        "cola": [Curve("All", "k", "matthews", (line("a"),))],
+        "rte": [Curve("All", "k", "accuracy", (line("a"),))],
+    }
+    found = list(overlaid(views))
+    assert [one.y_label for one in found] == ["accuracy", "matthews"]
+    assert [one.title for one in found] == [
+        "Task by task: all (accuracy)", "Task by task: all (matthews)",
+    ]  # fmt: skip
+    assert [[each.name for each in one.series] for one in found] == [
+        ["sst2: a", "rte: a"], ["cola: a"],
+    ]  # fmt: skip
 
 
 def test_too_many_lines_for_one_picture_are_one_picture_each():
@@ -91,13 +108,13 @@ def test_each_task_has_its_folder_whatever_its_spelling(tmp_path):
     for name in ("SST-2", "CoLA", "sst2_sentence"):
         (tmp_path / name).mkdir()
     tasks = ["sst2", "cola", "sst2-sentence", "micro-sentiment"]
-    found = rows_of_each(Rows(path=tmp_path, limit=3), tasks)
+    found = each_task(DataSpec(path=tmp_path, limit=3), ",".join(tasks))
     assert [one.task for one in found] == tasks
     places = [tmp_path / "SST-2", tmp_path / "CoLA", tmp_path / "sst2_sentence", None]
     assert [one.path for one in found] == places
     assert {one.limit for one in found} == {3}
     with pytest.raises(RequestError, match="no folder for mrpc"):
-        rows_of_each(Rows(path=tmp_path), ["sst2", "mrpc"])
+        each_task(DataSpec(path=tmp_path), "sst2,mrpc")
 
 
 @pytest.mark.parametrize(
@@ -106,7 +123,7 @@ def test_each_task_has_its_folder_whatever_its_spelling(tmp_path):
 )
 def test_wrong_lists_of_tasks_are_refused(text, words):
     with pytest.raises(RequestError, match=words):
-        task_names(text)
+        each_task(DataSpec(), text)
 
 
 @pytest.mark.parametrize(
@@ -115,7 +132,7 @@ def test_wrong_lists_of_tasks_are_refused(text, words):
         ("sst2,cola", ["--task", "sst2"], "options of own data"),
         ("sst2,cola", ["--labels", "no,yes"], "options of own data"),
         ("sst2,cola", ["--pair-column", "b"], "options of own data"),
-        ("sst2,cola", ["--data", "rows.csv"], "is no folder"),
+        ("sst2,cola", ["--data", "rows.csv"], "expects --data to be a folder"),
         ("sst2,cola", ["--save-best", "best"], "has no option"),
         ("micro-sentiment,micro-entailment", ["--data", "rows.csv"], "are embedded"),
     ],
@@ -152,7 +169,7 @@ def test_a_task_without_results_yet_has_a_section_that_says_so(tmp_path, capsys)
     stored = open_run(out)
     parts = parts_of("decoding", stored, list(found["summary"]))
     with pytest.raises(RunError, match="decoding on micro-acceptability has no rows yet"):
-        check_done(Study(None, out, tuple(parts), stored))
+        Study(None, out, tuple(parts), stored).check()
 
 
 def test_ensembles_of_a_run_of_several_tasks_are_one_tasks(tmp_path, capsys):
@@ -172,7 +189,7 @@ def test_ensembles_of_a_run_of_several_tasks_are_one_tasks(tmp_path, capsys):
 
 
 def test_subjects_are_one_model_and_every_task_once(tmp_path):
-    one = subject_of(str(checkpoint(tmp_path / "model")), Rows(task="micro-sentiment", limit=5))
+    one = subject_of(str(checkpoint(tmp_path / "model")), DataSpec(task="micro-sentiment", limit=5))
     for subjects in ([], [one, one]):
         with pytest.raises(RequestError, match="every task once"):
             study(subjects, [Wanted("decoding")], tmp_path / "run")

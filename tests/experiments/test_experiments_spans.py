@@ -7,15 +7,15 @@ import json
 import numpy as np
 import pytest
 
-from experiment_rows import study_here
 from microtome.cli import run
 from microtome.errors import RequestError
-from microtome.evaluation import encode_for, text_clusters
-from microtome.experiments import Rows, find_experiment, subject_of
+from microtome.experiments import find_experiment, subject_of
 from microtome.models import load
-from microtome.tasks import evaluate_answers, open_data
-from tiny import save_tiny, tiny_tokenizer
-from training_rows import rows
+from microtome.observe.evaluation import encode_for, text_clusters
+from microtome.tasks import DataSpec, evaluate_answers, open_data
+from support.experiment_rows import study_here
+from support.tiny import save_tiny, tiny_tokenizer
+from support.training_rows import rows
 
 FEW_POSITIONS = 24  # so that most passages need two windows
 
@@ -37,11 +37,11 @@ def data(tmp_path):
 
 
 def subject_for(model, data):
-    return subject_of(str(model), Rows(task="squad2", path=data))
+    return subject_of(str(model), DataSpec(task="squad2", path=data))
 
 
 def test_windows_of_one_article_are_one_cluster(model, data):
-    dataset = open_data("squad2", data, "dev")
+    dataset = open_data(DataSpec("squad2", data, "dev"))
     encoded = encode_for(load(str(model)), tiny_tokenizer("bert"), dataset)
     clusters = text_clusters(dataset, encoded)
     assert len(encoded.offsets) - 1 > len(dataset)  # else this proves nothing
@@ -57,7 +57,7 @@ def test_questions_are_decoded_window_by_window(model, data, tmp_path):
 
 def f1_by_hand(model, data, members):
     """Summed probabilities over all tokens of a question; the best pair, or no answer."""
-    dataset = open_data("squad2", data, "dev")
+    dataset = open_data(DataSpec("squad2", data, "dev"))
     windows = encode_for(load(str(model)), tiny_tokenizer("bert"), dataset)
     answers = []
     for number, row in enumerate(dataset.rows()):
@@ -94,7 +94,7 @@ def test_deeper_question_answerers_are_trained_scored_and_summed(model, data, tm
     members = [
         done.result.arrays(record.hash)["logits"]
         for record in done.result.records.values()
-        if record.function.endswith("finetuning:measure") and not record.request["edits"]
+        if record.name == "finetuning.train" and not record.request["edits"]
     ]
     assert row["value"] == pytest.approx(f1_by_hand(model, data, members))
 

@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 
 from microtome import load_tokenizer
-from microtome.evaluation import encode_for
-from microtome.experiments.comparing import picked, sweep_p
+from microtome.experiments.kit.paired_comparison import picked
 from microtome.observe import sweep
-from microtome.tasks import open_training
-from microtome.tasks.opening import Request
-from microtome.training import finetune, recipe_for
+from microtome.observe.evaluation import encode_for
+from microtome.statistics import max_t
+from microtome.tasks import DataSpec, open_training
+from microtome.training.finetune import finetune
+from microtome.training.recipe import recipe_for
 
 pytestmark = pytest.mark.studies
 
@@ -21,7 +22,7 @@ N_PERMUTATIONS = 200
 @pytest.fixture(scope="module")
 def stored():
     """Answers of all-MiniLM fine-tuned on micro-sentiment, with each of its heads disabled."""
-    train, dev = open_training(Request("micro-sentiment"))
+    train, dev = open_training(DataSpec("micro-sentiment"))
     recipe = recipe_for(train.task).but(epochs=2)
     model = finetune("minilm", train, dev, recipe=recipe, fraction=2000).model
     encoded = encode_for(model, load_tokenizer("minilm"), dev)
@@ -40,7 +41,7 @@ def test_labels_permuted_two_hundred_times_promise_nothing(stored):
         right = (baseline == gold).astype(float)
         answers = [(answer == gold).astype(float) for answer in variants]
         found = picked(names, answers, right, clusters=dev.clusters)
-        p_maxt = sweep_p(dict(zip(names, answers, strict=True)), right, dev.clusters)
+        p_maxt = max_t(np.stack(answers), right, clusters=dev.clusters).p
         naive.append(found["naive_gain"])
         honest.append(found["honest_gain"])
         covered.append(found["honest_low"] <= 0 <= found["honest_high"])

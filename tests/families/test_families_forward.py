@@ -7,7 +7,7 @@ import torch
 
 from microtome.families import adapt
 from microtome.families.seam import Family
-from tiny import FAMILY_TYPES, tiny_batch, tiny_model
+from support.tiny import FAMILY_TYPES, tiny_batch, tiny_model
 
 # As 24 layers' worth of float32 rounding between two orders of the same sums, at weights of 0.3.
 CLOSE = {"rtol": 1e-4, "atol": 1e-4}

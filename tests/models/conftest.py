@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tiny import save_tiny
+from support.tiny import save_tiny
 
 
 @pytest.fixture

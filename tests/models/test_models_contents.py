@@ -8,7 +8,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from microtome.models import content_hash
-from tiny import save_tiny
+from support.tiny import save_tiny
 
 WEIGHTS = "model.safetensors"
 

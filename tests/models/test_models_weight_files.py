@@ -9,8 +9,8 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from broken_checkpoints import INDEX, WEIGHTS, refused, rewrite_header
 from microtome.models import load
+from support.broken_checkpoints import INDEX, WEIGHTS, refused, rewrite_header
 
 
 class TestSafetensors:
@@ -57,7 +57,7 @@ class TestSafetensors:
 
     def test_integer_weights(self, folder):
         rewrite_header(folder, lambda header: _changed(header, dtype="I32"))
-        refused(folder, "as I32, and floating-point weights were wanted")
+        refused(folder, "as I32, expected floating-point weights")
 
     @pytest.mark.parametrize(
         "shape", [None, "x", [-1, 32], [True], [1.5], [[1]], {"a": 1}, [-96, -32]]
@@ -68,7 +68,7 @@ class TestSafetensors:
 
     def test_a_shape_of_other_size(self, folder):
         rewrite_header(folder, lambda header: _changed(header, shape=[10**15, 10**15]))
-        refused(folder, "and its shape needs 4" + "0" * 30)
+        refused(folder, "but its shape needs 4" + "0" * 30)
 
     @pytest.mark.parametrize("offsets", [None, [0], [0, 1, 2], [-4, 0], ["0", "4"]])
     def test_offsets_that_are_none(self, folder, offsets):
@@ -124,7 +124,7 @@ class TestShards:
         change_map(
             sharded, lambda weight_map: weight_map | {"a.b": next(iter(weight_map.values()))}
         )
-        refused(sharded, "puts tensor a.b into .*, and it isn't there")
+        refused(sharded, "puts tensor a.b into .*, but it isn't there")
 
     def test_a_tensor_that_the_index_does_not_name(self, sharded):
         change_map(sharded, lambda weight_map: dict(list(weight_map.items())[1:]))
@@ -143,7 +143,7 @@ class TestShards:
     )
     def test_a_shard_name_that_is_a_path(self, sharded, name):
         change_map(sharded, lambda weight_map: weight_map | {"a.b": name})
-        refused(sharded, "a plain file name ending in .safetensors was wanted")
+        refused(sharded, "expected a plain file name ending in .safetensors")
 
     @pytest.mark.parametrize("weight_map", [None, {}, [], "x"])
     def test_an_index_without_a_map(self, sharded, weight_map):
@@ -152,7 +152,7 @@ class TestShards:
 
     def test_a_map_to_no_file_names(self, sharded):
         change_map(sharded, lambda weight_map: weight_map | {"a.b": 3})
-        refused(sharded, "no file name")
+        refused(sharded, "other than a file name")
 
 
 def change_map(folder, change):

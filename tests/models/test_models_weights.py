@@ -14,7 +14,7 @@ from safetensors.torch import save
 
 from microtome.errors import ModelError
 from microtome.models.weights import stored_tensors
-from tiny import save_tiny
+from support.tiny import save_tiny
 
 CONTENT = save(
     {

@@ -9,8 +9,8 @@ import torch
 from microtome.errors import RequestError
 from microtome.families import adapt
 from microtome.observe import HeadMeans, SampledMaps, forward, reductions, stream
-from observe.naive import padded, random_texts
-from tiny import FAMILY_TYPES, N_HEADS, N_LAYERS, tiny_model
+from support.naive import padded, random_texts
+from support.tiny import FAMILY_TYPES, N_HEADS, N_LAYERS, tiny_model
 
 LENGTHS = (9, 5, 14, 5, 2, 9, 1)
 CLOSE = {"rtol": 0, "atol": 1e-5}

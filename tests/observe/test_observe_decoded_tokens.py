@@ -18,7 +18,7 @@ from microtome.observe import (
     token_classes,
     vocabulary_of,
 )
-from tiny import tiny_model, tiny_tokenizer
+from support.tiny import tiny_model, tiny_tokenizer
 
 
 def tiny_texts(tokenizer, *sentences):

@@ -19,8 +19,8 @@ from microtome.observe import (
     readout_of,
     scanning,
 )
-from observe.naive import on_real, padded, random_texts
-from tiny import FAMILY_TYPES, VOCABULARY, tiny_model
+from support.naive import on_real, padded, random_texts
+from support.tiny import FAMILY_TYPES, VOCABULARY, tiny_model
 
 LENGTHS = (9, 5, 14, 5, 3, 9)
 PLAIN = Vocabulary.of([f"t{i}" for i in range(VOCABULARY)], special_ids=[0, 1, 2, 3, 4])
@@ -142,7 +142,7 @@ def test_grafts_that_do_not_fit_are_refused():
         readout_of(family, graft=tiny_model("bert", "mlm", hidden_size=16))
     with pytest.raises(RequestError, match="vocabulary 50"):
         readout_of(family, graft=tiny_model("bert", "mlm", vocab_size=50))
-    with pytest.raises(RequestError, match="an MLM wanted"):
+    with pytest.raises(RequestError, match="expects a model with an MLM head"):
         readout_of(family, graft=tiny_model("bert", "none"))
     with pytest.raises(RequestError, match="classification head"):
         readout_of(family, "mlm")

@@ -10,8 +10,8 @@ from microtome.errors import DataError, RequestError
 from microtome.families import adapt
 from microtome.observe import Texts, forward, predict, states
 from microtome.observe.packing import packed
-from observe.naive import on_real, padded, random_texts
-from tiny import FAMILY_TYPES, N_POSITIONS, tiny_model
+from support.naive import on_real, padded, random_texts
+from support.tiny import FAMILY_TYPES, N_POSITIONS, tiny_model
 
 CLOSE = {"rtol": 1e-4, "atol": 1e-4}
 UNLIKE = (9, 5, 30, 2, 5, 1, 17, 9, 3, 30)
@@ -146,7 +146,7 @@ def test_answers_of_a_cut_text_stay_at_their_places():
 
 def test_no_texts_and_texts_without_tokens_are_refused():
     model = tiny_model("bert", "classification")
-    with pytest.raises(DataError, match="0 texts"):
+    with pytest.raises(DataError, match="at least 1 text, got none"):
         predict(model, Texts.of([]))
     with pytest.raises(DataError, match="text 1 has no tokens"):
         predict(model, Texts.of([[5, 6], [], [7]]))

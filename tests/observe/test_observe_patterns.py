@@ -30,7 +30,7 @@ from microtome.observe.patterns.maps import as_bytes, as_weights
 from microtome.observe.patterns.network import along_lines
 from microtome.observe.patterns.rules import block_score, by_rule, line_score, stripe_score
 from microtome.observe.patterns.shares import corrected, drawn_shares, mistakes
-from tiny import tiny_model, tiny_tokenizer
+from support.tiny import tiny_model, tiny_tokenizer
 
 V, D, VD, B, H = range(5)
 

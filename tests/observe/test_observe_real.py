@@ -15,7 +15,7 @@ from transformers import (
 )
 
 from microtome.observe import HeadMeans, Texts, decode, reductions, stream, sweep, vocabulary_of
-from observe.naive import naive_logits, on_real
+from support.naive import naive_logits, on_real
 
 pytestmark = pytest.mark.real
 

@@ -10,8 +10,8 @@ from transformers import AutoModelForSequenceClassification
 from microtome.errors import EditError, RequestError
 from microtome.families import adapt
 from microtome.observe import every_head_and_layer, forward, predict, sweep, target
-from observe.naive import naive_logits, on_real, padded, random_texts
-from tiny import FAMILY_TYPES, N_HEADS, N_LAYERS, save_tiny, tiny_model
+from support.naive import naive_logits, on_real, padded, random_texts
+from support.tiny import FAMILY_TYPES, N_HEADS, N_LAYERS, save_tiny, tiny_model
 
 LENGTHS = (9, 5, 14, 5, 2, 9, 1)
 HOWS = ("uniform", "zero")

@@ -7,7 +7,8 @@ import math
 
 import pytest
 
-from microtome.report import Page, Reported, Section, write
+from microtome.papers.comparison import Reported
+from microtome.report import Page, Section, write
 from microtome.views import Curve, HeatMap, Sentences, Series, Table
 
 N_LAYERS, N_HEADS = 12, 12
@@ -35,7 +36,7 @@ def decoding_section(text) -> Section:
                 tuple(s - 0.02 for s in share),
                 tuple(s + 0.01 for s in share),
             ),
-            Series(text("token behind [CLS]"), depths, (None, *(s * 0.7 for s in share[1:]))),
+            Series(text("token after [CLS]"), depths, (None, *(s * 0.7 for s in share[1:]))),
             Series(
                 text("control: random blocks"),
                 depths,

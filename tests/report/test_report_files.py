@@ -7,6 +7,7 @@ import csv
 import hashlib
 import io
 import re
+import sys
 import xml.dom.minidom
 from dataclasses import replace
 from html import unescape
@@ -16,9 +17,11 @@ from pathlib import Path
 
 import pytest
 
-from microtome.errors import StorageError
+from microtome.errors import MissingExtra, StorageError
 from microtome.report import html_of, write
 from microtome.report.csvs import unguarded
+from microtome.report.drawing import Drawing
+from microtome.report.pdf import pdf_file
 from microtome.report.text import plain
 from microtome.views import Curve, HeatMap, Sentences, Series, Table
 
@@ -212,6 +215,28 @@ def test_every_figure_is_a_well_formed_svg_file_with_its_text_escaped(written):
     assert "onerror" in unescape(text), "hostile labels are there, as text"
 
 
+def test_without_matplotlib_everything_but_the_pdfs_is_written(
+    page, written, tmp_path, monkeypatch
+):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)  # Python's mark for "can't be imported"
+    path = write(page, tmp_path)
+    complete = files_in(written["page"].parent)
+    assert files_in(tmp_path).keys() == {name for name in complete if not name.endswith(".pdf")}
+    links = [attributes.get("href") or "" for _, attributes in seen(path).tags]
+    assert not [link for link in links if link.endswith(".pdf")]
+    line = "pip install 'microtome-lab[pdf]'"
+    assert line in " ".join(seen(path).text)
+    assert line not in " ".join(seen(written["page"]).text)
+
+
+def test_a_pdf_without_matplotlib_is_an_error_with_the_line_that_installs_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(MissingExtra) as caught:
+        pdf_file(Drawing(10, 10, (), "empty"))
+    assert caught.value.message == "matplotlib is not installed"
+    assert caught.value.hint == "pip install 'microtome-lab[pdf]'"
+
+
 def test_a_failed_and_a_left_out_part_say_so(written):
     text = " ".join(seen(written["page"]).text)
     assert "This part failed" in text
@@ -266,6 +291,52 @@ def test_significant_cells_differ_in_shape():
     added = html_of(marked).count("<path") - html_of(plain_map).count("<path")
     assert added == 2 * 2  # a diamond in the cell and one in the legend, at both widths
     assert "significant" in html_of(marked)
+
+
+def test_a_diamond_says_what_it_marks():
+    marked = HeatMap("h", "r", "c", ("0",), ("0", "1"), ((0.1, 0.2),), "share", ((0, 1),))
+    html = html_of(replace(marked, mark_label="its most frequent pattern"))
+    assert "its most frequent pattern" in html
+    assert "significant" not in html
+    assert "significant" not in html_of(replace(marked, marked=()))
+
+
+def colour_ends(html: str) -> set[str]:
+    """The values at the ends of the colour scales."""
+    return set(re.findall(r">([+−]?\d+\.\d)</text>", html))
+
+
+def test_heat_maps_of_the_same_value_have_one_scale_within_a_section(page, tmp_path):
+    def heat(title, value, **options):
+        options = {"value_label": "share", **options}
+        return HeatMap(title, "layer", "head", ("0",), ("0", "1"), ((0.0, value),), **options)
+
+    maps = (heat("one", 0.1), heat("two", 0.4), heat("other", 0.9, value_label="entropy"))
+    section = replace(page.sections[0], views=maps, reported=(), rows=())
+    write(replace(page, front=(), sections=(section,)), tmp_path)
+    figures = {file.stem.split("-")[-1]: file.read_text() for file in tmp_path.glob("*/*.svg")}
+    assert "40.0" in colour_ends(figures["one"])
+    assert "40.0" in colour_ends(figures["two"])
+    assert "90.0" in colour_ends(figures["other"])
+    assert "40.0" not in colour_ends(figures["other"])
+    assert "40.0" in colour_ends(html_of(maps[0], maps[1]).split("two")[0])
+    assert "40.0" not in colour_ends(html_of(maps[0]))
+
+
+def test_names_of_files_are_made_of_whole_words(page, tmp_path):
+    titles = [
+        "Every depth, and the change against the whole encoder on the same rows",
+        "Donaudampfschifffahrtsgesellschaftskapitaensmuetze",
+        "?!",
+    ]
+    tables = tuple(Table(title, ("a",), ((1,),)) for title in titles)
+    write(replace(page, front=tables, sections=()), tmp_path)
+    names = {file.stem for file in (tmp_path / "tables").iterdir()}
+    assert names == {
+        "front-every-depth-and-the-change-against-the",
+        "front-donaudampfschifffahrtsgesellschaftskapit",
+        "front",
+    }
 
 
 def test_a_folder_that_cannot_be_written_is_named(page, tmp_path):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from microtome.report.csvs import csv_bytes, guarded, unguarded
 from microtome.report.curves import draw_curve, nice_ticks
-from microtome.report.drawing import Label, Shape
+from microtome.report.drawing import Label, Outline
 from microtome.report.text import column_texts, percents, plain, shortened, width_of
 from microtome.views import Curve, Series
 
@@ -59,6 +59,14 @@ def test_columns_share_their_digits_and_missing_is_not_zero():
     assert column_texts([True, "x"]) == ["yes", "x"]
 
 
+def test_whole_numbers_have_no_decimals():
+    assert column_texts([400.0, 1500.0, None]) == ["400", "1,500", "–"]
+    assert column_texts([1.0, 0.1, 400.0]) == ["1.000", "0.100", "400"]  # sizes of a training
+    assert column_texts([1.0, 1.52, 2.0]) == ["1.00", "1.52", "2.00"]
+    assert column_texts([400.0, 12.5]) == ["400.0", "12.5"]
+    assert column_texts([1.0, 0.5], percent=True) == ["100.0", "50.0"]
+
+
 def test_an_axis_of_shares_ends_at_100_whatever_the_intervals():
     one = Series("s", (0.0, 1.0), (0.3, 0.9), (-0.2, 0.7), (0.6, 1.3))
     drawing = draw_curve(Curve("c", "x", "y", (one,)), width=400)
@@ -66,9 +74,9 @@ def test_an_axis_of_shares_ends_at_100_whatever_the_intervals():
     assert {"0", "100"} <= ticks
     assert "120" not in ticks
     ends = [
-        y for m in drawing.marks if isinstance(m, Shape) and m.pen == "grid" for _, y in m.points
+        y for m in drawing.marks if isinstance(m, Outline) and m.pen == "grid" for _, y in m.points
     ]
-    (band,) = [m for m in drawing.marks if isinstance(m, Shape) and m.pen == "band0"]
+    (band,) = [m for m in drawing.marks if isinstance(m, Outline) and m.pen == "band0"]
     assert all(min(ends) <= y <= max(ends) for _, y in band.points)
 
 

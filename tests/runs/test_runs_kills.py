@@ -117,7 +117,7 @@ def test_the_workers_of_a_killed_driver_go_with_it(tmp_path):
 @pytest.mark.parametrize(
     ("number", "name"), [(signal.SIGINT, "Ctrl-C"), (signal.SIGTERM, "SIGTERM")]
 )
-def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(tmp_path, number, name):
+def test_ctrl_c_stops_cleanly_and_says_how_to_resume(tmp_path, number, name):
     folder, log = tmp_path / "run", tmp_path / "log"
     driver = start_driver(folder, log, stderr=subprocess.PIPE)
     with driver:
@@ -128,7 +128,7 @@ def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(tmp_path, number, name):
     assert driver.returncode == 1
     assert f"Stopped: stopped by {name}: " in said
     assert f"of {N_TRIALS} trials are stored in {folder}" in said
-    assert f"to go on: call run() again with the same request and folder='{folder}'" in said
+    assert f"to resume: call run() again with the same request and folder='{folder}'" in said
     assert 3 <= len(stored(folder)) < N_TRIALS
     assert not psutil.wait_procs(workers, timeout=20)[1]
     assert not list(folder.rglob(".tmp-*.json"))

@@ -1,4 +1,4 @@
-"""Local workers: what dies, hangs or raises is recorded; the sweep goes on."""
+"""Local workers: what dies, hangs or raises is recorded; the sweep continues."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from toy_trials import sweep, toy
 from microtome.errors import RequestError, RunError
 from microtome.runs import run, run_here, worker_process
 from microtome.runs.local import LocalExecutor, default_workers
-from microtome.runs.machine import n_cores
+from microtome.threads import COUNTS, PASSIVE, n_cores
 
 
 def run_local(trials, folder, *, workers=2, **options):
@@ -99,12 +99,24 @@ def test_failed_trials_are_kept_and_run_again_only_when_asked(tmp_path):
     assert len(log.read_text().split()) == 2
 
 
-def test_workers_get_their_share_of_threads_and_their_noise_stays_out(tmp_path, capfd):
+def test_workers_get_their_share_of_threads_and_their_noise_stays_out(tmp_path, capfd, monkeypatch):
+    for name in (*COUNTS, *PASSIVE):
+        monkeypatch.delenv(name, raising=False)
     result = run_local([toy("environment", i=i) for i in range(4)], tmp_path, workers=2)
     assert {row["threads"] for row in result.rows} == {str(max(1, n_cores() // 2))}
     assert {row["device"] for row in result.rows} == {"cpu"}
+    assert {row["waiting"] for row in result.rows} == {"PASSIVE 0"}
     assert os.getpid() not in {row["pid"] for row in result.rows}
     assert "noise" not in "".join(capfd.readouterr())
+
+
+def test_workers_take_the_threads_and_the_waiting_that_a_user_has_set(tmp_path, monkeypatch):
+    monkeypatch.delenv("GOMP_SPINCOUNT", raising=False)
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    monkeypatch.setenv("OMP_WAIT_POLICY", "ACTIVE")
+    result = run_local([toy("environment")], tmp_path, workers=2)
+    assert (result.rows[0]["threads"], result.rows[0]["waiting"]) == ("3", "ACTIVE None")
+    assert result.facts["threads"] == 3
 
 
 def test_short_trials_behind_a_long_one_are_taken_back(tmp_path, monkeypatch):
@@ -153,6 +165,7 @@ def test_one_slot_per_device_and_its_number_in_the_environment(monkeypatch):
     from microtome.runs.worker_process import _environment
 
     assert default_workers(["cuda:0", "cuda:1"]) == 2
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     variables, device = _environment("cuda:1", 3)
     assert (variables["CUDA_VISIBLE_DEVICES"], device) == ("1", "cuda")
     assert variables["OMP_NUM_THREADS"] == "3"

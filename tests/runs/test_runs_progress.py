@@ -11,7 +11,7 @@ from toy_trials import sweep, toy
 
 from microtome.errors import MissingExtra, RequestError
 from microtome.runs import progress, run
-from microtome.runs.interrupts import how_to_go_on
+from microtome.runs.interrupts import how_to_resume
 from microtome.runs.progress import Progress, in_words
 from microtome.runs.record import Record
 from microtome.runs.trackers import TRACKERS, make_tracker, scores_of
@@ -92,8 +92,8 @@ def test_durations_in_words(seconds, words):
 def test_the_way_to_go_on_is_the_command_that_was_typed(monkeypatch, tmp_path):
     typed = ["/usr/bin/microtome", "run", "decoding", "--model", "my model", "--out", "r"]
     monkeypatch.setattr(sys, "argv", typed)
-    expected = "to go on: microtome run decoding --model 'my model' --out r"
-    assert how_to_go_on(tmp_path) == expected
+    expected = "to resume: microtome run decoding --model 'my model' --out r"
+    assert how_to_resume(tmp_path) == expected
 
 
 @pytest.mark.parametrize("name", TRACKERS)

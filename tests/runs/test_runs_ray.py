@@ -35,7 +35,7 @@ def ray_sweep(log: Path):
     """Trials with needs and files, one that fails, one that diverges, one that hangs."""
     faulty = [toy("fail"), toy("diverge"), toy("hang", limit=2.0)]
     reader = toy("read_need", needs=[sweep(1, seconds=0.4)[0].hash])
-    return [*sweep(40, log=log, seconds=0.4), reader, *faulty]
+    return [*sweep(40, log=log, seconds=0.4), reader, toy("how_threads_wait"), *faulty]
 
 
 def free_port() -> int:
@@ -106,7 +106,7 @@ class Cluster:
 
 @pytest.fixture(scope="module")
 def cluster():
-    pytest.importorskip("ray", reason="ray is not installed (pip install 'microtome[ray]')")
+    pytest.importorskip("ray", reason="ray is not installed (pip install 'microtome-lab[ray]')")
     # Ray's sockets have long names and a limit of 107 bytes: a short folder.
     with tempfile.TemporaryDirectory(prefix="ray") as folder:
         cluster = Cluster(Path(folder))
@@ -155,6 +155,8 @@ def test_a_killed_node_changes_nothing_and_records_equal_the_local_ones(cluster,
 
     run(ray_sweep(tmp_path / "log2"), tmp_path / "local", {}, workers=2, progress=False)
     assert essence(folder) == essence(tmp_path / "local")
+    waited = open_run(folder).records[toy("how_threads_wait").hash].summary["waiting"]
+    assert waited.startswith(os.environ.get("OMP_WAIT_POLICY", "PASSIVE"))
     table, local = (tmp_path / name / "results.parquet" for name in ("ray", "local"))
     assert table.read_bytes() == local.read_bytes()
     for one in ("arrays", "checkpoints"):
@@ -177,7 +179,7 @@ def test_without_the_token_nobody_gets_in(cluster):
 
 
 def test_a_checkpoint_cannot_leave_its_folder(tmp_path):
-    with pytest.raises(RunError, match="outside"):
+    with pytest.raises(RunError, match="expected checkpoint files below their folder"):
         unpack({"../evil": b""}, tmp_path / "checkpoint")
 
 

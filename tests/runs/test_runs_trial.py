@@ -37,6 +37,16 @@ def test_the_hash_is_sha256_over_function_request_content_and_needs(request):
     assert trial.hash == hashlib.sha256(covered.encode()).hexdigest()[:32]
 
 
+def test_the_hash_covers_the_logical_name_and_not_where_the_function_is():
+    here = Trial("lab.one:measure", {"seed": 1}, name="lengths.measure")
+    moved = Trial("lab.two:count", {"seed": 1}, name="lengths.measure")
+    assert here.hash == moved.hash
+    assert here.hash != Trial("lab.one:measure", {"seed": 1}, name="lengths.other").hash
+    assert Trial("lab.one:measure").name == "lab.one:measure"
+    with pytest.raises(RequestError, match="a trial's name"):
+        Trial("lab.one:measure", name="two words")
+
+
 @given(REQUESTS, REQUESTS)
 def test_different_requests_have_different_hashes_and_equal_ones_equal(first, second):
     same = json.dumps(first, sort_keys=True) == json.dumps(second, sort_keys=True)

@@ -1,4 +1,4 @@
-"""Which requests go on with which."""
+"""Which requests continue which: equal ones and wider ones."""
 
 from __future__ import annotations
 
@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from microtome.runs.widening import differences
+from microtome import requests
+from microtome.runs.widening import widens
+
+
+def differences(old, new):
+    return requests.differences(old, new, continues=widens)
+
 
 OLD = {"model": "nano-bert", "seeds": [0, 1], "layers": "12-16", "options": {"epochs": 3}}
 
@@ -29,12 +35,12 @@ def test_equal_and_wider_requests_go_on(change):
 @pytest.mark.parametrize(
     ("change", "line"),
     [
-        ({"model": "mine"}, 'model: "nano-bert" in the run, "mine" asked for'),
-        ({"seeds": [0]}, "seeds: [0,1] in the run, [0] asked for"),
-        ({"seeds": 0}, "seeds: [0,1] in the run, 0 asked for"),
-        ({"layers": "12-15"}, 'layers: "12-16" in the run, "12-15" asked for'),
-        ({"options": {"epochs": 4}}, "options.epochs: 3 in the run, 4 asked for"),
-        ({"limit": 10}, "limit: nothing in the run, 10 asked for"),
+        ({"model": "mine"}, 'model: "nano-bert" stored, "mine" requested'),
+        ({"seeds": [0]}, "seeds: [0,1] stored, [0] requested"),
+        ({"seeds": 0}, "seeds: [0,1] stored, 0 requested"),
+        ({"layers": "12-15"}, 'layers: "12-16" stored, "12-15" requested'),
+        ({"options": {"epochs": 4}}, "options.epochs: 3 stored, 4 requested"),
+        ({"limit": 10}, "limit: nothing stored, 10 requested"),
     ],
 )
 def test_a_different_request_is_told_key_by_key(change, line):

@@ -94,8 +94,15 @@ def fill_the_disk(request: dict, context: Context) -> Result:
 
 def environment(request: dict, context: Context) -> Result:
     print("noise on stdout")
+    waiting = how_threads_wait(request, context).summary["waiting"]
     threads = os.environ.get("OMP_NUM_THREADS")
-    return Result([{"threads": threads, "device": context.device, "pid": os.getpid()}])
+    seen = {"threads": threads, "waiting": waiting, "device": context.device, "pid": os.getpid()}
+    return Result([seen])
+
+
+def how_threads_wait(request: dict, context: Context) -> Result:
+    policy, spins = (os.environ.get(name) for name in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT"))
+    return Result([{"waiting": f"{policy} {spins}"}], {"waiting": f"{policy} {spins}"})
 
 
 def trivial(request: dict, context: Context) -> Result:

@@ -11,13 +11,16 @@ from statsmodels.stats.multitest import multipletests
 from microtome.errors import RequestError
 from microtome.statistics import (
     benjamini_hochberg,
+    f1,
     holm,
     matthews,
     max_t,
     max_t_of_metrics,
     mcnemar,
     mean,
+    pearson,
     smallest_gain,
+    spearman,
     swap_permutation,
 )
 
@@ -43,7 +46,7 @@ def test_corrections_only_raise_p_and_keep_its_order(p):
 
 
 def test_what_is_no_p_value_is_refused():
-    with pytest.raises(RequestError, match="between 0 and 1"):
+    with pytest.raises(RequestError, match=r"expected a list of p-values from 0 to 1, got 1\.5"):
         holm([0.5, 1.5])
 
 
@@ -131,6 +134,29 @@ def test_max_t_of_metrics_on_means_is_max_t():
     # Scales drawn from the flips break ties that exact ones leave.
     assert by_metric.p == pytest.approx(by_rows.p, abs=0.1)
     assert by_metric.needed == pytest.approx(by_rows.needed, rel=0.1)
+
+
+@pytest.mark.parametrize("metric", [f1, pearson, spearman])
+def test_max_t_also_gives_each_variants_own_p(metric):
+    """The same coins swap the rows of one pair or of all of them."""
+    rng = np.random.default_rng(5)
+    gold = rng.integers(0, 2, 80)
+    base = np.where(rng.random(80) < 0.7, gold, 1 - gold)
+    variants = [np.where(rng.random(80) < 0.4, gold, base) for _ in range(3)]
+    if metric in (pearson, spearman):
+        base, variants = base + rng.random(80), [v + rng.random(80) for v in variants]
+    metrics, baseline = [metric(v, gold) for v in variants], metric(base, gold)
+    found = max_t_of_metrics(metrics, baseline, clusters=np.arange(80) // 2)
+    singly = [swap_permutation(m, baseline, clusters=np.arange(80) // 2) for m in metrics]
+    assert found.p_single == pytest.approx(singly, abs=0.03 if metric is not spearman else 1e-12)
+    assert (found.p_single <= found.p + 1e-12).all()
+
+
+def test_max_t_of_right_and_wrong_rows_gives_each_variants_own_p():
+    variants, base = sweep(gain=8)
+    found = max_t(variants, base, repeats=8000)
+    gained, lost = ((variants > base).sum(axis=1), (variants < base).sum(axis=1))
+    assert found.p_single == pytest.approx(mcnemar(gained, lost), abs=0.03)
 
 
 def test_max_t_finds_a_real_gain_in_matthews():

@@ -37,12 +37,12 @@ def test_an_interval_contains_its_ends():
 
 @pytest.mark.parametrize(("n_right", "n"), [(0, 0), (3, 2), (-1, 5)])
 def test_impossible_counts_are_refused(n_right, n):
-    with pytest.raises(RequestError, match=f"{n_right} of {n} rows"):
+    with pytest.raises(RequestError, match=f"got {n_right} of {n}"):
         wilson(n_right, n)
 
 
 def test_a_level_outside_0_and_1_is_refused():
-    with pytest.raises(RequestError, match="level 95"):
+    with pytest.raises(RequestError, match="level must be between 0 and 1, got 95"):
         wilson(1, 2, level=95)
 
 

@@ -182,9 +182,9 @@ def test_p_values_are_shares(seed):
 
 
 def test_other_rows_are_refused():
-    with pytest.raises(RequestError, match="2 rows of the variant and 3 of the baseline"):
+    with pytest.raises(RequestError, match="same rows of variant and baseline, got 2 and 3"):
         compare_metric(mean([1, 0]), mean([1, 0, 1]))
-    with pytest.raises(RequestError, match="2 and 3 answers"):
+    with pytest.raises(RequestError, match="answers to the same rows, got 2 and 3"):
         compare_accuracy([1, 0], [1, 0, 1])
-    with pytest.raises(RequestError, match="other than 0 and 1"):
+    with pytest.raises(RequestError, match="expected answers 0 and 1"):
         compare_accuracy([0.5], [1])

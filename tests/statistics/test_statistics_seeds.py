@@ -103,9 +103,9 @@ def test_rows_that_differ_give_a_floor_for_the_spread():
 
 
 def test_no_seeds_are_refused():
-    with pytest.raises(RequestError, match="0 rows of seeds"):
+    with pytest.raises(RequestError, match="at least 1 row of seeds, got none"):
         over_seeds([])
-    with pytest.raises(RequestError, match="at least 1 each"):
+    with pytest.raises(RequestError, match="at least 1 seed on each side"):
         detectable_difference(0.01, 0, 3)
     with pytest.raises(RequestError, match="same rows"):
         flip_spread([1], [1, 0])

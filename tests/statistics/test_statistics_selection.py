@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import stats
+from sklearn.metrics import f1_score
 
 from microtome.errors import RequestError
 from microtome.statistics import (
@@ -16,9 +18,12 @@ from microtome.statistics import (
     mean_gain,
     naive_gain,
     paired_bootstrap,
+    pearson,
     spearman,
+    sweep_gains,
     tango,
 )
+from microtome.statistics.resampling import tail_of
 
 
 def sweep(seed: int = 0, n: int = 300, n_variants: int = 20, gain: float = 0.0):
@@ -47,9 +52,9 @@ def test_halves_keep_clusters_together():
 
 
 def test_one_row_or_one_cluster_cannot_be_halved():
-    with pytest.raises(RequestError, match="at least 2 wanted"):
+    with pytest.raises(RequestError, match="at least 2 rows or clusters to halve, got 1"):
         halves(1)
-    with pytest.raises(RequestError, match="at least 2 wanted"):
+    with pytest.raises(RequestError, match="at least 2 rows or clusters to halve, got 1"):
         halves(5, clusters=[7] * 5)
 
 
@@ -158,12 +163,20 @@ def test_the_papers_way_is_named_as_what_it_is():
     assert found.gain.value == pytest.approx((variants[0] - base).mean())
 
 
-def test_a_second_split_is_scored_with_what_the_first_one_picked():
+def test_a_second_split_is_asked_for_what_the_first_one_picked_and_nothing_else():
     dev, other = sweep(1, gain=0.1), sweep(2, n=500)
-    found = gain_on_second_split(dev, other)
+    asked = []
+
+    def scored_on(variant):
+        asked.append(variant)
+        return other[0][variant], other[1]
+
+    found = gain_on_second_split(*dev, scored_on)
+    assert asked == [0]
     assert found.variant == naive_gain(*dev).variant == 0
     assert found.gain.value == pytest.approx((other[0][0] - other[1]).mean())
     assert found.gain.n == 500
+    assert found.how == "picked on one split, scored on another"
 
 
 def test_a_second_split_in_metrics():
@@ -171,14 +184,10 @@ def test_a_second_split_in_metrics():
     gold = rng.integers(0, 2, 200)
     answers = [np.where(rng.random(200) < p, gold, 1 - gold) for p in (0.6, 0.9, 0.7)]
     metrics, base = [matthews(a, gold) for a in answers], matthews(answers[0], gold)
-    found = gain_on_second_split((metrics, base), (metrics, base))
-    expected = paired_bootstrap(metrics[1], base, repeats=1000)
+    clusters = np.arange(200) // 2
+    found = gain_on_second_split(metrics, base, lambda i: (metrics[i], base), clusters=clusters)
+    expected = paired_bootstrap(metrics[1], base, clusters=clusters, repeats=1000)
     assert (found.variant, found.gain) == (1, expected)
-
-
-def test_splits_with_other_variants_are_refused():
-    with pytest.raises(RequestError, match="the same variants wanted"):
-        gain_on_second_split(sweep(n_variants=3), sweep(n_variants=4))
 
 
 def test_the_mean_gain_over_all_variants():
@@ -191,6 +200,98 @@ def test_the_mean_gain_over_all_variants():
     assert found.high > found.value + 0.9 * reach
 
 
+def answers_of_variants(seed=0, n=90, n_variants=6):
+    """Labels and predictions of a baseline and its variants, each a little off the baseline."""
+    rng = np.random.default_rng(seed)
+    gold = (rng.random(n) < 0.6).astype(int)
+    base = np.where(rng.random(n) < 0.75, gold, 1 - gold)
+    variants = [np.where(rng.random(n) < 0.1, 1 - base, base) for _ in range(n_variants)]
+    return gold, base, variants
+
+
+def slow_f1_gain(gold, base, variants, rows, unseen, weights):
+    """scikit-learn's F1 on drawn rows; ``unseen`` are two more, answered right or wrong by all."""
+    labels = np.r_[gold[rows], 0, 1]
+    counts = np.r_[np.ones(len(rows)), weights]
+
+    def f1_of(predicted, right):
+        extra = [0, 1] if right else [1, 0]
+        everything = np.r_[predicted[rows], extra]
+        return f1_score(labels, everything, sample_weight=counts)
+
+    ours = [f1_of(predicted, unseen == "best") for predicted in variants]
+    return np.mean(ours) - f1_of(base, unseen == "worst")
+
+
+def test_the_mean_gain_in_f1_equals_a_slow_bootstrap_with_scikit_learn():
+    """Low ends with a little of a row that all variants get wrong, high ends with a right one."""
+    gold, base, variants = answers_of_variants()
+    rng, low, high = np.random.default_rng(7), [], []
+    for _ in range(600):
+        rows = rng.integers(0, len(gold), len(gold))
+        weights = rng.exponential(size=2)
+        low.append(slow_f1_gain(gold, base, variants, rows, "worst", weights))
+        high.append(slow_f1_gain(gold, base, variants, rows, "best", weights))
+    found = mean_gain([f1(v, gold) for v in variants], f1(base, gold))
+    plain = np.mean([f1_score(gold, v) for v in variants]) - f1_score(gold, base)
+    assert found.value == pytest.approx(plain)
+    tail = tail_of(0.95, len(gold))
+    # 600 draws leave an end of this width uncertain by some 7 % of it.
+    width = found.high - found.low
+    assert found.low == pytest.approx(np.quantile(low, tail), abs=0.07 * width)
+    assert found.high == pytest.approx(np.quantile(high, 1 - tail), abs=0.07 * width)
+
+
+@pytest.mark.parametrize("clustered", [False, True])
+def test_the_mean_gain_in_spearman_equals_a_slow_bootstrap_with_scipy(clustered):
+    rng = np.random.default_rng(2)
+    gold = rng.integers(0, 11, 60) / 2
+    base = gold + rng.normal(0, 1.5, 60)
+    variants = [base + rng.normal(0, 1, 60) for _ in range(4)]
+    clusters = np.arange(60) // 3 if clustered else np.arange(60)
+    drawn = []
+    for _ in range(600):
+        units = rng.integers(0, clusters[-1] + 1, clusters[-1] + 1)
+        rows = np.concatenate([np.flatnonzero(clusters == unit) for unit in units])
+        score = [stats.spearmanr(v[rows], gold[rows])[0] for v in (*variants, base)]
+        drawn.append(np.mean(score[:-1]) - score[-1])
+    metrics = [spearman(v, gold) for v in variants]
+    found = mean_gain(metrics, spearman(base, gold), clusters=clusters)
+    score = [stats.spearmanr(v, gold)[0] for v in (*variants, base)]
+    assert found.value == pytest.approx(np.mean(score[:-1]) - score[-1])
+    tail, width = tail_of(0.95, clusters[-1] + 1), found.high - found.low
+    assert found.low == pytest.approx(np.quantile(drawn, tail), abs=0.1 * width)
+    assert found.high == pytest.approx(np.quantile(drawn, 1 - tail), abs=0.1 * width)
+
+
+def test_the_mean_gain_of_metrics_that_are_means_is_that_of_scores():
+    variants, base = sweep(gain=0.1)
+    by_scores = mean_gain(variants, base)
+    by_metrics = mean_gain([mean(v) for v in variants], mean(base))
+    assert by_metrics.value == pytest.approx(by_scores.value)
+    width = by_scores.high - by_scores.low
+    assert by_metrics.low == pytest.approx(by_scores.low, abs=0.1 * width)
+    assert by_metrics.high == pytest.approx(by_scores.high, abs=0.1 * width)
+
+
+@pytest.mark.parametrize("metric", [f1, matthews, pearson, spearman])
+@pytest.mark.parametrize("clustered", [False, True])
+def test_many_gains_at_once_are_those_of_single_comparisons(metric, clustered):
+    gold, base, variants = answers_of_variants(3)
+    if metric in (pearson, spearman):
+        rng = np.random.default_rng(4)
+        base = base + rng.normal(0, 0.5, len(gold))
+        variants = [base + rng.normal(0, 0.2, len(gold)) for _ in variants]
+    clusters = np.arange(len(gold)) // 2 if clustered else None
+    metrics, baseline = [metric(v, gold) for v in variants], metric(base, gold)
+    found = sweep_gains(metrics, baseline, clusters=clusters)
+    singly = [paired_bootstrap(one, baseline, clusters=clusters) for one in metrics]
+    together = mean_gain(metrics, baseline, clusters=clusters)
+    for ours, expected in zip((*found.each, found.mean), (*singly, together), strict=True):
+        for end in ("value", "low", "high", "n"):
+            assert getattr(ours, end) == pytest.approx(getattr(expected, end), abs=1e-12)
+
+
 def test_the_same_seed_gives_the_same_gain():
     data = sweep(gain=0.03)
     assert honest_gain(*data, seed=5) == honest_gain(*data, seed=5)
@@ -199,7 +300,7 @@ def test_the_same_seed_gives_the_same_gain():
 
 def test_scores_and_metrics_do_not_mix():
     variants, base = sweep(n=10)
-    with pytest.raises(RequestError, match="metric of the baseline wanted"):
+    with pytest.raises(RequestError, match="expected a metric of the baseline"):
         honest_gain([mean(v) for v in variants], base)
-    with pytest.raises(RequestError, match="metric of each variant wanted"):
+    with pytest.raises(RequestError, match="expected a metric of each variant"):
         honest_gain(variants, mean(base))

@@ -1,4 +1,4 @@
-"""A small version of benchmarks/statistics_simulation.py: a broken interval fails it."""
+"""A small version of studies/statistics_simulation.py: a broken interval fails it."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import pytest
 
 from microtome import statistics as st
 
-BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
+STUDIES = Path(__file__).resolve().parents[2] / "studies"
 REPEATS = 150
 
 
 @pytest.fixture(scope="module")
 def study():
-    sys.path.insert(0, str(BENCHMARKS))
+    sys.path.insert(0, str(STUDIES))
     yield importlib.import_module("statistics_simulation")
-    sys.path.remove(str(BENCHMARKS))
+    sys.path.remove(str(STUDIES))
 
 
 def missed_at_most(repeats: int) -> float:

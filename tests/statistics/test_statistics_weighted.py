@@ -8,7 +8,17 @@ from scipy import stats
 from sklearn import metrics as official
 
 from microtome.errors import RequestError
-from microtome.statistics import accuracy, f1, matthews, mean, minus, pearson, spearman, value_of
+from microtome.statistics import (
+    accuracy,
+    f1,
+    matthews,
+    mean,
+    minus,
+    pearson,
+    share,
+    spearman,
+    value_of,
+)
 from microtome.statistics.weighted import SumMetric
 
 
@@ -21,6 +31,11 @@ def drawn(seed: int, n: int = 60, n_labels: int = 2):
     x = np.round(y + rng.normal(size=n), 1)
     counts = np.bincount(rng.integers(0, n, n), minlength=n)
     return predicted, gold, x, y, counts
+
+
+def untied(values):
+    """The same values, no two alike."""
+    return values + 1e-6 * np.arange(len(values)) ** 2
 
 
 @given(some.integers(0, 500))
@@ -36,6 +51,7 @@ def test_weights_mean_repeated_rows(seed):
         (matthews(predicted, gold), official.matthews_corrcoef(g, p)),
         (pearson(x, y), stats.pearsonr(x[rows], y[rows])[0]),
         (spearman(x, y), stats.spearmanr(x[rows], y[rows])[0]),
+        (spearman(untied(x), y), stats.spearmanr(untied(x)[rows], y[rows])[0]),
     ]
     for metric, score in expected:
         assert metric(weights)[0] == pytest.approx(score, abs=1e-9)
@@ -72,19 +88,19 @@ def test_one_row_is_enough(metric):
 
 @pytest.mark.parametrize("metric", [accuracy, f1, matthews, pearson, spearman])
 def test_no_rows_and_unequal_rows_are_refused(metric):
-    with pytest.raises(RequestError, match="0 rows"):
+    with pytest.raises(RequestError, match="at least 1 row of predictions, got none"):
         metric([], [])
     with pytest.raises(RequestError, match="shape"):
         metric([1, 0], [1])
 
 
 def test_a_label_that_does_not_exist_is_refused():
-    with pytest.raises(RequestError, match="labels outside 0 to 1"):
+    with pytest.raises(RequestError, match="expected labels 0 to 1"):
         matthews([0, 2], [0, 1])
 
 
 def test_a_score_out_of_range_is_refused():
-    with pytest.raises(RequestError, match="0 to 1 wanted"):
+    with pytest.raises(RequestError, match=r"expected scores from 0 to 1, got 0\.5 to 1\.5"):
         mean([0.5, 1.5])
 
 
@@ -100,6 +116,7 @@ def test_swapping_exchanges_the_answers_of_rows(seed):
         (f1, predicted, other_predicted, gold),
         (pearson, x, other_x, y),
         (spearman, x, other_x, y),
+        (spearman, untied(x), other_x + 1e-3, y),
     ):
         got = metric(ours, labels).swapped(metric(theirs, labels), coins)
         for repeat, coin in enumerate(coins.astype(bool)):
@@ -131,3 +148,12 @@ def test_the_worst_rows_hurt_and_the_best_help():
         sums, score = metric.columns.sum(axis=0), value_of(metric)
         assert (metric.of_sums(sums + metric.worst) <= score).all()
         assert (metric.of_sums(sums + metric.best) >= score).all()
+
+
+def test_a_share_counts_units_not_rows():
+    metric = share([1, 0, 3], [2, 1, 3])
+    weights = np.array([[1.0, 1.0, 1.0], [2.0, 0.0, 1.0], [0.0, 1.0, 0.0]])
+    np.testing.assert_allclose(metric(weights), [4 / 6, 5 / 7, 0.0])
+    assert value_of(metric.take(np.array([0, 2]))) == pytest.approx(4 / 5)
+    with pytest.raises(RequestError, match="units"):
+        share([3], [2])

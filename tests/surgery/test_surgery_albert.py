@@ -12,8 +12,8 @@ from microtome.edits import parse
 from microtome.errors import EditError, UnsupportedFamily
 from microtome.families import adapt
 from microtome.surgery import certify, certify_weights
-from surgery_cases import fingerprint, logits
-from tiny import tiny_model
+from support.surgery_cases import fingerprint, logits
+from support.tiny import tiny_model
 
 COUNTS = {
     "extend(7)": 7,

@@ -14,8 +14,8 @@ from microtome.families import adapt
 from microtome.surgery import apply, certify, certify_weights, weights
 from microtome.surgery.proof import look, probe, uniform_map
 from microtome.values import Head
-from surgery_cases import DEPTH_EDITS, IDENTITIES, WEIGHT_EDITS, logits, ready
-from tiny import FAMILY_TYPES, tiny_model
+from support.surgery_cases import DEPTH_EDITS, IDENTITIES, WEIGHT_EDITS, logits, ready
+from support.tiny import FAMILY_TYPES, tiny_model
 
 
 def names_of_failed(certificate):

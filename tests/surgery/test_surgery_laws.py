@@ -10,8 +10,16 @@ import torch
 from microtome.edits import Edits, parse
 from microtome.errors import EditError
 from microtome.families import adapt
-from surgery_cases import DEPTH_EDITS, FREE, IDENTITIES, WEIGHT_EDITS, fingerprint, logits, ready
-from tiny import FAMILY_TYPES, tiny_batch, tiny_model
+from support.surgery_cases import (
+    DEPTH_EDITS,
+    FREE,
+    IDENTITIES,
+    WEIGHT_EDITS,
+    fingerprint,
+    logits,
+    ready,
+)
+from support.tiny import FAMILY_TYPES, tiny_batch, tiny_model
 
 
 @pytest.mark.parametrize("kind", FAMILY_TYPES)
@@ -164,13 +172,13 @@ def test_heads_kept_tied_to_the_embeddings(kind):
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("extend(2)", "takes extend(3) to extend(6)"),
-        ("extend(7)", "takes extend(3) to extend(6)"),
+        ("extend(2)", "expected extend(3) to extend(6)"),
+        ("extend(7)", "expected extend(3) to extend(6)"),
         ("remove(3)", "layers 0 to 2"),
         ("disable(3.0)", "layers 0 to 2"),
         ("disable(0.4)", "heads 0 to 3"),
-        ("reinit(top=4, seed=0)", "3 layers"),
-        ("remove(0-2)", "at least one stays"),
+        ("reinit(top=4, seed=0)", "top must be at most 3"),
+        ("remove(0-2)", "keep at least one"),
         ("unshare()", "share no layers"),
         ("duplicate(0, times=1000)", "at most 256"),
     ],

@@ -8,7 +8,7 @@ import torch
 from microtome.edits import parse
 from microtome.errors import EditError
 from microtome.families import adapt
-from tiny import tiny_model
+from support.tiny import tiny_model
 
 FULL, SLIDING = "full_attention", "sliding_attention"
 

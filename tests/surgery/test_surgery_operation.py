@@ -6,11 +6,14 @@ import copy
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
-from microtome import load, parse
+from microtome import load, parse, save
 from microtome.errors import EditError
-from microtome.surgery import operate
-from tiny import AUTO_CLASSES, FAMILY_TYPES, HEADS, save_tiny, tiny_batch
+from microtome.surgery import certify, operate
+from support.tiny import AUTO_CLASSES, FAMILY_TYPES, HEADS, save_tiny, tiny_batch, tiny_model
+
+WITH_POOLER = [kind for kind in FAMILY_TYPES if hasattr(tiny_model(kind, "none"), "pooler")]
 
 
 def edits_for(kind):
@@ -30,6 +33,43 @@ def test_every_head_survives_the_operation(kind, head, tmp_path):
     with torch.no_grad():
         ours, theirs = edited(**tiny_batch(kind))[0], loaded(**tiny_batch(kind))[0]
     torch.testing.assert_close(theirs, ours, rtol=1e-6, atol=1e-6)
+
+
+def without_pooler(folder):
+    """The weights of ``folder`` written again without a pooler, as those of embedders often are."""
+    file = folder / "model.safetensors"
+    kept = {name: value for name, value in load_file(file).items() if "pooler" not in name}
+    save_file(kept, file, metadata={"format": "pt"})
+    return folder
+
+
+@pytest.mark.parametrize("kind", WITH_POOLER)
+def test_a_headless_model_without_a_pooler_is_operated_on_and_gets_none(kind, tmp_path):
+    base = without_pooler(save_tiny(tmp_path / "base", kind, "none"))
+    done = operate(base, edits_for(kind), tmp_path / "out")
+    assert done.certificate.passed
+    assert any("no pooler" in warning for warning in done.certificate.warnings)
+    stored = load_file(tmp_path / "out" / "model.safetensors")
+    assert not any("pooler" in name for name in stored)
+    assert "add_pooling_layer=False" in (tmp_path / "out" / "README.md").read_text()
+    edited = edits_for(kind)(load(base))
+    loaded = AUTO_CLASSES["none"].from_pretrained(tmp_path / "out").eval()
+    with torch.no_grad():
+        ours, theirs = edited(**tiny_batch(kind))[0], loaded(**tiny_batch(kind))[0]
+    torch.testing.assert_close(theirs, ours, rtol=1e-6, atol=1e-6)
+    assert operate(tmp_path / "out", parse("remove(3)"), tmp_path / "again").layers == 3
+
+
+@pytest.mark.parametrize("kind", WITH_POOLER)
+def test_a_pooler_that_gets_lost_still_fails_the_certificate(kind, tmp_path):
+    """The model in memory has one: its absence from the file is a loss of weights."""
+    base = load(save_tiny(tmp_path / "base", kind, "none"))
+    edit = edits_for(kind)
+    edited = edit(base)
+    save(edited, tmp_path / "out")
+    certificate = certify(edit, base, edited, without_pooler(tmp_path / "out"))
+    assert [check.name for check in certificate.checks if not check.passed] == ["round trip"]
+    assert certificate.warnings == ()
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])

@@ -68,6 +68,21 @@ def test_disable_2_5_is_uniform_on_a_padded_batch_and_leaves_the_others(batch, t
     assert not torch.allclose(last_states(loaded, batch), last_states(plain, batch), atol=1e-3)
 
 
+def test_an_embedder_without_a_pooler_is_cut_as_by_hand(shared_data, tmp_path):
+    """bge-small-en's file has none; plain AutoModel draws one, which no output here depends on."""
+    folder = shared_data("models/bge-small-en")
+    done = operate(folder, parse("keep(0-7)"), tmp_path / "out")
+    assert done.certificate.passed
+    assert "no pooler" in done.certificate.warnings[0]
+    by_hand = AutoModel.from_pretrained(folder, dtype=torch.float32).eval()
+    by_hand.encoder.layer = by_hand.encoder.layer[:8]
+    loaded = AutoModel.from_pretrained(tmp_path / "out", dtype=torch.float32).eval()
+    texts = AutoTokenizer.from_pretrained(folder)(TEXTS, padding=True, return_tensors="pt")
+    torch.testing.assert_close(
+        last_states(loaded, texts), last_states(by_hand, texts), rtol=1e-5, atol=1e-5
+    )
+
+
 def decoded(model, tokenizer):
     """Share of tokens, special ones left out, that the model's own head gives back unmasked."""
     right = total = 0

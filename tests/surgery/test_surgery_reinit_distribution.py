@@ -8,7 +8,7 @@ import torch
 from scipy import stats
 
 from microtome import parse
-from tiny import tiny_model
+from support.tiny import tiny_model
 
 PROJECTIONS = (
     "attention.self.query", "attention.self.key", "attention.self.value",

@@ -12,8 +12,8 @@ import pytest
 
 from microtome.errors import RequestError
 from microtome.tasks import all_tasks, describe, find_split, find_task
-from microtome.tasks.metrics import METRICS
 from microtome.tasks.published import TASKS
+from microtome.tasks.scoring.metrics import METRICS
 
 NAMES = [
     "sst2",
@@ -51,12 +51,12 @@ def test_a_task_is_consistent(task):
 
 
 def test_the_papers_hyper_parameters():
-    assert {(t.recipe.learning_rate, t.recipe.batch_size, t.recipe.epochs) for t in TASKS[:-1]} == {
-        (2e-5, 32, 3)
-    }
-    recipe = find_task("squad2").recipe
-    assert (recipe.learning_rate, recipe.batch_size, recipe.epochs) == (3e-5, 32, 2)
-    assert (recipe.max_length, recipe.stride) == (384, 128)
+    assert {
+        (h.learning_rate, h.batch_size, h.epochs) for h in (t.hyperparameters for t in TASKS[:-1])
+    } == {(2e-5, 32, 3)}
+    squad = find_task("squad2").hyperparameters
+    assert (squad.learning_rate, squad.batch_size, squad.epochs) == (3e-5, 32, 2)
+    assert (squad.max_length, squad.stride) == (384, 128)
 
 
 def test_unknown_names_say_what_there_is():

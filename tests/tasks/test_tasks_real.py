@@ -7,7 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from microtome.tasks import encode, encode_windows, evaluate_answers, evaluate_spans, open_data
+from microtome.tasks import (
+    DataSpec,
+    encode,
+    encode_windows,
+    evaluate_answers,
+    evaluate_spans,
+    open_data,
+)
 
 pytestmark = pytest.mark.real
 
@@ -33,7 +40,7 @@ COMPLETE = [
 
 @pytest.mark.parametrize(("task", "folder", "split", "n_rows"), COMPLETE)
 def test_a_complete_split_has_its_published_rows(shared_data, task, folder, split, n_rows):
-    data = open_data(task, shared_data(f"data/{folder}"), split)
+    data = open_data(DataSpec(task, shared_data(f"data/{folder}"), split))
     assert len(data) == n_rows
     assert data.notes == ()
     assert data.labelled == (task != "sst2" or split != "test")
@@ -49,20 +56,20 @@ def test_a_complete_split_has_its_published_rows(shared_data, task, folder, spli
     ],
 )
 def test_a_slice_is_read_as_its_task(shared_data, task, path, n_rows):
-    data = open_data(task, shared_data(f"data/{path}"))
+    data = open_data(DataSpec(task, shared_data(f"data/{path}")))
     assert len(data) == n_rows
     assert set(data.targets) == set(range(len(data.labels)))
 
 
 def test_a_file_without_a_header_is_read_by_column_numbers(shared_data):
     file = shared_data("data/glue/QQP/bimpm_quora_test10k.tsv")
-    data = open_data("qqp", file, text_column="1", pair_column="2", label_column="3")
+    data = open_data(DataSpec("qqp", file, text_column="1", pair_column="2", label_column="3"))
     assert len(data) == 10_000
 
 
 @pytest.fixture(scope="module")
 def squad_dev(shared_data):
-    return open_data("squad2", shared_data("data/squad2"))
+    return open_data(DataSpec("squad2", shared_data("data/squad2")))
 
 
 def test_empty_answers_are_right_for_the_unanswerable(squad_dev):
@@ -93,7 +100,7 @@ def test_gold_spans_as_logits_are_nearly_perfect(squad_dev, real_tokenizer):
 
 
 def test_truncation_is_counted_on_real_pairs(shared_data, real_tokenizer):
-    data = open_data("rte", shared_data("data/glue/RTE"))
+    data = open_data(DataSpec("rte", shared_data("data/glue/RTE")))
     found = encode(data, real_tokenizer, max_length=64, cache=False)
     rows = list(data.rows())
     whole = real_tokenizer([row.text for row in rows], [row.pair for row in rows])["input_ids"]

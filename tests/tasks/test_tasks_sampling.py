@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from microtome.errors import DataError, RequestError
-from microtome.tasks import open_data
+from microtome.tasks import DataSpec, open_data
 from microtome.tasks.sampling import (
     fraction_of,
     held_out,
@@ -77,12 +77,12 @@ def test_a_fraction_is_all_a_share_or_rows(fraction, n):
 
 @pytest.mark.parametrize("fraction", [0, -0.5, 1.5, 2.5, 201])
 def test_other_fractions_are_refused(fraction):
-    with pytest.raises(RequestError, match=r"given|asked for"):
+    with pytest.raises(RequestError, match=r"expected .*, got"):
         n_of_fraction(fraction, 200)
 
 
 def test_a_limit_below_one_row_is_refused():
-    with pytest.raises(RequestError, match="limit 0 given"):
+    with pytest.raises(RequestError, match="at least 1 row, got 0"):
         limited(10, 0, 0)
 
 
@@ -122,7 +122,7 @@ def test_a_fifth_of_each_label_is_held_out():
 
 def csv_of(path, rows):
     path.write_text("text,label\n" + "".join(f"{text},{label}\n" for text, label in rows))
-    return open_data(data=path)
+    return open_data(DataSpec(path=path))
 
 
 def test_a_data_set_can_be_capped_cut_and_split(tmp_path):

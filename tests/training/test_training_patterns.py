@@ -8,8 +8,8 @@ import pytest
 from microtome.errors import DataError
 from microtome.observe.patterns import EMBEDDED, PATTERNS, SHIPPED, load_classifier
 from microtome.observe.patterns.maps import load_labels, load_maps
-from microtome.training.pattern_synthesis import made_up
-from microtome.training.patterns import (
+from microtome.training.patterns.synthesis import made_up
+from microtome.training.patterns.training import (
     confusion_of,
     f1_interval,
     folds,

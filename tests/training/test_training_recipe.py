@@ -7,9 +7,9 @@ import pytest
 from microtome.errors import RequestError
 from microtome.models.front_matter import learning_rate_of
 from microtome.tasks import find_task
-from microtome.training.finetuning import finetune
+from microtome.training.finetune.finetuning import finetune
 from microtome.training.recipe import Recipe, recipe_for
-from training_rows import checkpoint, rows
+from support.training_rows import checkpoint, rows
 
 
 def test_the_papers_defaults_by_task_and_the_cards_learning_rate(tmp_path):

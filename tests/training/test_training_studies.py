@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 
 from microtome.models.source import minilm_folder
-from microtome.tasks import open_data
-from microtome.training import Recipe, finetune, majority
+from microtome.tasks import DataSpec, open_data
+from microtome.training.finetune import finetune
+from microtome.training.probe import majority
+from microtome.training.recipe import Recipe
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.append(str(ROOT / "benchmarks"))  # the plain Trainer to compare with lives there
+sys.path.append(str(ROOT / "studies"))  # the plain Trainer to compare with is there
 
 
 @pytest.fixture
@@ -20,12 +22,14 @@ def sst2(shared_data):
     if minilm_folder() is None:
         pytest.skip("the extra english isn't installed")
     folder = shared_data("data/sst2_sentence")
-    return open_data("sst2-sentence", folder, "train"), open_data("sst2-sentence", folder, "dev")
+    return open_data(DataSpec("sst2-sentence", folder, "train")), open_data(
+        DataSpec("sst2-sentence", folder, "dev")
+    )
 
 
 @pytest.mark.real
 def test_minilm_learns_sentiment_from_512_rows_as_plain_trainer_does(sst2):
-    from training_studies import plain_accuracy
+    from finetuning import plain_accuracy
 
     train, dev = sst2
     part, scored = train.fraction(512), dev.limit(400)
@@ -40,9 +44,9 @@ def test_minilm_learns_sentiment_from_512_rows_as_plain_trainer_does(sst2):
 @pytest.fixture
 def studies(shared_data, tmp_path):
     shared_data("data/sst2_sentence")
-    import training_studies
+    import finetuning
 
-    return training_studies, tmp_path
+    return finetuning, tmp_path
 
 
 def mean_accuracy(results) -> float:

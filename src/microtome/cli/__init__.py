@@ -15,6 +15,7 @@ import typer
 from microtome.cli.application import app
 from microtome.cli.output import print_error
 from microtome.errors import MicrotomeError, RequestError
+from microtome.threads import prepare
 
 # Typer raises the errors of the command-line parser that it builds on; this is their root.
 UsageError: type[Exception] = typer.BadParameter.__bases__[0]
@@ -22,6 +23,7 @@ UsageError: type[Exception] = typer.BadParameter.__bases__[0]
 
 def main() -> None:
     """The ``microtome`` command."""
+    prepare()
     sys.exit(run(sys.argv[1:]))
 
 
@@ -29,7 +31,7 @@ def run(arguments: Sequence[str]) -> int:
     """Run one command line and give its exit code."""
     as_json = "--json" in arguments
     try:
-        code = app(list(arguments), prog_name="microtome", standalone_mode=False)
+        code = app(list(arguments) or ["--help"], prog_name="microtome", standalone_mode=False)
     except MicrotomeError as error:
         print_error(error.kind, error.message, error.hint, as_json=as_json)
         return error.exit_code
@@ -39,13 +41,14 @@ def run(arguments: Sequence[str]) -> int:
         print_error(RequestError.__name__, message, hint, as_json=as_json)
         return RequestError.exit_code
     except (KeyboardInterrupt, typer.Abort):
-        print_error("Interrupted", "stopped", "the same command goes on", as_json=as_json)
+        hint = "run the same command to resume"
+        print_error("Interrupted", "interrupted", hint, as_json=as_json)
         return 1
     except BrokenPipeError:
-        # The reader of our output has gone; nothing is left to say, and nobody to say it to.
+        # Whoever read our output has closed it: there is nobody to tell.
         sys.stderr.close()
         return 1
-    except Exception as error:  # noqa: BLE001 - a bug: scripts still get their JSON, people the trace
+    except Exception as error:  # noqa: BLE001 - a bug: scripts get JSON, people a traceback
         traceback.print_exc()
         print_error(type(error).__name__, str(error), "this is a bug in microtome", as_json=as_json)
         return 1

@@ -10,15 +10,10 @@ import typer
 from microtome.cli import parameters as given
 from microtome.cli.output import log, show, table
 from microtome.errors import RequestError
+from microtome.tasks import DataSpec
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from transformers import PreTrainedModel, PreTrainedTokenizerBase
-
-    from microtome.observe import Readout
-    from microtome.tasks import Dataset
-    from microtome.training.readout import FittedReadout
-
 
 ReadoutName = Annotated[str, typer.Option("--readout", help="auto, mlm, tied, fit or shipped.")]
 Graft = Annotated[
@@ -52,148 +47,41 @@ def decode(
     revision: given.Revision = None,
     json: given.Json = False,
 ) -> None:
-    """Decode the state at every depth with the output layer, beside a control of random blocks.
+    """Decode the state at every depth with the output layer; random blocks are the control.
 
     Examples: microtome decode nano-bert --text "The cat sat on the mat."
     microtome decode ./my-bert --task sst2-sentence --data sst2 --limit 500
     """
-    from microtome.models import resolve
+    from microtome.experiments.kao.decoding.readout_request import ReadoutRequest
+    from microtome.models.source import resolve
 
-    if (text is None) == (task is None and data is None):
+    spec = DataSpec(
+        task, data, split, limit, seed, text_column=text_column, pair_column=pair_column
+    )
+    if (text is None) == spec.is_empty:
         raise RequestError(
-            "one text, or a data set, wanted", 'give --text "…", or --task and --data'
+            f"expected one text or a data set, got {'neither' if text is None else 'both'}",
+            'give --text "…", or --task and --data',
         )
+    request = ReadoutRequest(readout, graft, fit_text)
+    request.check(spec)
     source = resolve(model, revision=revision)
-    columns, dataset = (text_column, pair_column), None
-    if text is None:
-        dataset = _dataset(task, data, columns, split=split, limit=limit, seed=seed)
-    document = _decoded(
-        source, dataset, text, readout=readout, graft=graft, special=special,
-        max_length=max_length, device=device, allow_pickle=allow_pickle,
-        other_texts=_other_texts(readout, fit_text, graft, task, data),
+
+    from microtome.experiments.kao.decoding.document import decoded_document
+
+    document = decoded_document(
+        source, spec, text=text, readout=request, special=special, max_length=max_length,
+        device=device, allow_pickle=allow_pickle, tell=log,
     )  # fmt: skip
     document["model"] = model
     show(document, as_json=json, for_people=lambda console: _draw(console, document))
 
 
-def _dataset(
-    task: str | None,
-    data: Path | None,
-    columns: tuple[str | None, str | None],
-    *,
-    split: str | None,
-    limit: int | None,
-    seed: int,
-) -> Dataset:
-    """The rows to decode."""
-    from microtome.tasks import open_data
-
-    opened = open_data(task, data, split, text_column=columns[0], pair_column=columns[1])
-    rows = opened.limit(limit, seed=seed)
-    log(f"decoding {len(rows):,} rows of {rows.task.name}")
-    return rows
-
-
-def _other_texts(
-    readout: str, fit_text: Path | None, graft: str | None, task: str | None, data: Path | None
-) -> list[str]:
-    """Text to fit a head on, never the text that is measured."""
-    if graft is not None and readout in ("fit", "shipped"):
-        raise RequestError(f"--graft given with --readout {readout}", "give one of them")
-    if readout != "fit":
-        if fit_text is not None:
-            raise RequestError("--fit-text given without --readout fit")
-        return []
-    from microtome.experiments.readout_choice import texts_of
-    from microtome.tasks import Request, open_data, open_training
-
-    if fit_text is not None:
-        return texts_of(open_data(None, fit_text))
-    if task is None or (data is not None and data.is_file()):
-        raise RequestError(
-            "--readout fit needs text that isn't measured",
-            "name some: --fit-text FILE, or a --task with training rows",
-        )
-    return texts_of(open_training(Request(task, data))[0])
-
-
-def _decoded(
-    source: Any,  # noqa: ANN401  # a Source; its module is imported by the command
-    dataset: Dataset | None,
-    text: str | None,
-    *,
-    readout: str,
-    graft: str | None,
-    special: bool,
-    max_length: int | None,
-    device: str,
-    allow_pickle: bool,
-    other_texts: list[str],
-) -> dict[str, Any]:
-    from microtome.errors import ModelError
-    from microtome.evaluation import encode_for, text_clusters
-    from microtome.experiments.decoding import decoded
-    from microtome.models import load, load_tokenizer
-    from microtome.observe import Texts, decode_document, decoded_ids, vocabulary_of
-
-    model = load(source, device=device, allow_pickle=allow_pickle)
-    tokenizer = load_tokenizer(source)
-    if tokenizer is None:
-        raise ModelError(f"{source.name} has no tokenizer", "put tokenizer.json beside the weights")
-    donor = None if graft is None else load(graft, head="mlm", device=device)
-    head = _head(model, tokenizer, readout, donor, other_texts)
-    if dataset is not None:
-        encoded = encode_for(model, tokenizer, dataset, max_length=max_length)
-        found, control = decoded(model, tokenizer, encoded, head, special=special)
-        clusters = text_clusters(dataset, encoded)
-        return decode_document(source.name, found, control, clusters=clusters)
-    ids = tokenizer(text, truncation=True, max_length=max_length)["input_ids"]
-    found, control = decoded(model, tokenizer, Texts.of([ids]), head, special=special)
-    return decode_document(
-        source.name,
-        found,
-        control,
-        vocabulary=vocabulary_of(tokenizer),
-        text=(ids, decoded_ids(model, ids, readout=head)),
-    )
-
-
-def _head(
-    model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerBase,
-    readout: str,
-    donor: PreTrainedModel | None,
-    other_texts: list[str],
-) -> Readout:
-    from microtome.families import adapt
-    from microtome.observe import fitted_head, readout_of
-
-    if readout not in ("fit", "shipped"):
-        return readout_of(adapt(model), readout, graft=donor)
-    from microtome.training.readout import shipped_readout
-
-    fitted = shipped_readout(model) if readout == "shipped" else _fitted(
-        model, tokenizer, other_texts)  # fmt: skip
-    return fitted_head(adapt(model), fitted.transform, fitted.decoder)
-
-
-def _fitted(
-    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, other_texts: list[str]
-) -> FittedReadout:
-    from microtome.training.readout import fit_readout
-
-    log(f"fitting a readout on {len(other_texts):,} texts")
-    fitted = fit_readout(model, tokenizer, other_texts)
-    log(
-        f"it gives back {_percent(fitted.facts.heldout_accuracy)} % of the masked tokens of"
-        f" held-out text, the commonest token {_percent(fitted.facts.unigram)} %"
-    )
-    return fitted
-
-
 def _draw(console: Console, document: dict[str, Any]) -> None:
+    from microtome.models.source import short_name
+
     texts = "text" in document["depths"][0]
-    columns = ("depth", "accuracy", "95 % interval", "behind [CLS]", "control")
+    columns = ("depth", "accuracy", "95 % interval", "after [CLS]", "control")
     rows = [
         (
             row["depth"],
@@ -206,8 +94,9 @@ def _draw(console: Console, document: dict[str, Any]) -> None:
         for row in document["depths"]
     ]
     title = (
-        f"{document['model']}: {document['tokens']:,} tokens of {document['examples']:,} texts,"
-        f" readout {document['readout']} (percent; control: random blocks)"
+        f"{short_name(document['model'])}: {document['tokens']:,} tokens of"
+        f" {document['examples']:,} texts, readout {document['readout']}"
+        " (percent; control: random blocks)"
     )
     console.print(table(title, (*columns, "text") if texts else columns, rows))
 

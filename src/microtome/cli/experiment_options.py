@@ -1,4 +1,4 @@
-"""Options of one experiment on the command line, from the experiment's own list."""
+"""The options of one experiment on the command line, from the list that the experiment gives."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from microtome.errors import RequestError
 
 if TYPE_CHECKING:
     from microtome.experiments import Experiment
-    from microtome.experiments.options import Option
+    from microtome.experiments.kit.options import Option
 
 # What ``run`` itself doesn't know is left to the experiment.
 PASSED_ON = {"allow_extra_args": True, "ignore_unknown_options": True}
@@ -30,9 +30,13 @@ def read_options(experiment: Experiment, arguments: Sequence[str]) -> dict[str, 
                 f"see microtome run {experiment.name} --help",
             )
         option = known[flag]
+        if option.name in settings:
+            raise RequestError(
+                f"{flag} was given more than once, expected once", "keep the one that you mean"
+            )
         if option.kind == "flag":
             if equals:
-                raise RequestError(f"{flag} takes no value, {value!r} given")
+                raise RequestError(f"{flag} takes no value, got {value!r}", f"write {flag} alone")
             settings[option.name] = True
             continue
         if not equals:
@@ -46,19 +50,19 @@ def read_options(experiment: Experiment, arguments: Sequence[str]) -> dict[str, 
 def help_of(context: typer.Context, name: str | None) -> str:
     """The help of ``run``, with the question and the options of the experiment named."""
     text = context.get_help()
-    return text if name is None else f"{text}\n\n{own_help(name)}"
+    return text if name is None else f"{text}\n\n{experiment_help(name)}"
 
 
-def own_help(name: str) -> str:
-    """The question of an experiment, and the options that it alone has."""
+def experiment_help(name: str) -> str:
+    """The question of an experiment, and the options that other experiments don't have."""
     from microtome.experiments import find_experiment
 
-    found = find_experiment(name)
-    flags = [(_usage(option), option) for option in found.options]
+    experiment = find_experiment(name)
+    flags = [(_usage(option), option) for option in experiment.options]
     width = max((len(flag) for flag, _ in flags), default=0)
     lines = [f"  {flag:<{width}}  {option.help}{_default(option)}" for flag, option in flags]
-    head = f"{found.name}: {found.question} ({found.section})"
-    return "\n".join([head, *(lines or ["  no options of its own"])])
+    head = f"{experiment.name}: {experiment.question} ({experiment.section})"
+    return "\n".join([head, *(lines or ["  no further options"])])
 
 
 def _usage(option: Option) -> str:

@@ -3,47 +3,44 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from microtome.cli import parameters as given
+from microtome.cli.data_options import takes_data
 from microtome.cli.output import log, show, table
 from microtome.cli.progress import progress
+from microtome.cli.recipe_options import takes_recipe
+from microtome.tasks.data_spec import DataSpec
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from microtome.tasks import Dataset
-    from microtome.training.finetuned import Finetuned
+    from microtome.training.finetune.finetuned import Finetuned
 
 
+@takes_data(without=("split",))
+@takes_recipe
 def finetune(
     model: given.Model,
     out: Annotated[
-        Path, typer.Option("--out", help="Where it goes; the same command goes on there.")
+        Path, typer.Option("--out", help="Where it goes; the same command resumes there.")
     ],
-    task: given.Task = None,
-    data: given.Data = None,
-    dev_data: given.DevData = None,
+    rows: DataSpec,
+    recipe: dict[str, Any],
     edit: Annotated[
         list[str] | None, typer.Option("--edit", help="Applied before training; may be repeated.")
     ] = None,
     fraction: given.Fraction = 1.0,
     seed: given.Seed = 0,
-    epochs: given.Epochs = None,
-    batch_size: given.BatchSize = None,
-    learning_rate: given.LearningRate = None,
     layerdrop: Annotated[
         float | None, typer.Option("--layerdrop", help="Chance that a layer is left out of a step.")
     ] = None,
     new_head: Annotated[
         bool, typer.Option("--new-head", help="Replace a head that was made for another task.")
     ] = False,
-    text_column: given.TextColumn = None,
-    pair_column: given.PairColumn = None,
-    label_column: given.LabelColumn = None,
-    labels: given.Labels = None,
     device: given.Device = "cpu",
     revision: given.Revision = None,
     json: given.Json = False,
@@ -51,7 +48,7 @@ def finetune(
     """Fine-tune a model on a task's training rows, with edits applied first if any are given.
 
     Without a recipe of your own, the papers' is used, or the learning rate that the model's card
-    names. Killed half-way, the same command goes on from the last epoch, to the same weights.
+    names. Killed half-way, the same command resumes after the last epoch, to the same weights.
 
     Example: microtome finetune minilm --task micro-sentiment --edit "remove(5)" --out ./cut
     """
@@ -60,18 +57,20 @@ def finetune(
 
     edits = Edits(*(parse(text) for text in edit or ()))
     source = fetched(resolve(model, revision=revision))
-    names = labels.split(",") if labels else None
-    columns = (text_column, pair_column, label_column, names)
-    train, dev = _rows(task, data, dev_data, columns)
-    from microtome.training.finetuning import finetune as tune
+    train, dev = _opened(rows, fraction)
+    from microtome.tasks.sampling import n_of_fraction
+    from microtome.training.finetune import finetune as tune
     from microtome.training.recipe import recipe_for
 
-    recipe = recipe_for(train.task, source.path).but(
-        epochs=epochs, batch_size=batch_size, learning_rate=learning_rate, layerdrop=layerdrop
+    least_steps = recipe.pop("least_steps")
+    asked = (
+        recipe_for(train.task, source.path)
+        .but(**recipe, layerdrop=layerdrop)
+        .at_least(least_steps, n_of_fraction(fraction, len(train)))
     )
     with progress(f"training {model}") as advance:
         done = tune(
-            source, train, dev, edits=edits, recipe=recipe, seed=seed, fraction=fraction, out=out,
+            source, train, dev, edits=edits, recipe=asked, seed=seed, fraction=fraction, out=out,
             new_head=new_head, device=device,
             progress=lambda step: advance(step.step, step.n_steps, f"loss {step.loss:.3f}"),
         )  # fmt: skip
@@ -79,17 +78,16 @@ def finetune(
     show(document, as_json=json, for_people=lambda console: _draw(console, done))
 
 
-def _rows(
-    task: str | None,
-    data: Path | None,
-    dev_data: Path | None,
-    columns: tuple[str | None, str | None, str | None, list[str] | None],
-) -> tuple[Dataset, Dataset]:
-    """Training rows and dev rows, and a word about them."""
-    from microtome.tasks import Request, open_training
+def _opened(rows: DataSpec, fraction: float) -> tuple[Dataset, Dataset]:
+    """Training rows (all of them) and the rows to score, and a word about them."""
+    from microtome.tasks import open_training
+    from microtome.tasks.sampling import n_of_fraction
 
-    train, dev = open_training(Request(task, data, *columns), dev_data=dev_data)
-    log(f"{len(train):,} rows of {train.task.name} to train on, {len(dev):,} to score")
+    train, dev = open_training(rows)
+    dev = dev.limit(rows.limit, seed=rows.seed)
+    n_rows, n_all = n_of_fraction(fraction, len(train)), len(train)
+    of_all = "" if n_rows == n_all else f" (of {n_all:,})"
+    log(f"{n_rows:,} rows of {train.task.name} to train on{of_all}, {len(dev):,} to score")
     for note in dict.fromkeys((*train.notes, *dev.notes)):
         log(f"note: {note}")
     return train, dev
@@ -104,6 +102,8 @@ def _draw(console: Console, done: Finetuned) -> None:
         )
         for name, score in done.scores.items()
     ]
-    title = f"{done.task}, dev, after epoch {done.kept_epoch} (percent; * primary)"
+    n_epochs = len(done.history)
+    after = f"epoch {done.kept_epoch + 1} of {n_epochs}" if n_epochs > 1 else "1 epoch"
+    title = f"{done.task}, dev, after {after} (percent; * primary)"
     console.print(table(title, ("metric", "score", "95 % interval"), rows))
     console.print(f"saved in {done.out}", markup=False)

@@ -1,4 +1,4 @@
-"""``microtome list``: what there is to name on the command line."""
+"""``microtome list``: the names that other commands take."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ def _tasks() -> list[dict[str, Any]]:
 
 
 def _experiments() -> list[dict[str, Any]]:
-    from microtome.experiments import all_experiments, describe
+    from microtome.experiments import all_experiments
 
-    return [describe(experiment) for experiment in all_experiments()]
+    return [experiment.described() for experiment in all_experiments()]
 
 
 def _edits() -> list[dict[str, Any]]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def operate(
     model: Model,
-    edits: Annotated[list[str], typer.Argument(metavar="EDIT…", help="As 'extend(15)'.")],
+    edits: Annotated[list[str], typer.Argument(metavar="EDIT…", help="For example 'extend(15)'.")],
     out: Annotated[Path, typer.Option("--out", help="A new or empty folder.", show_default=False)],
     allow_pickle: AllowPickle = False,
     revision: Revision = None,
@@ -43,34 +43,34 @@ def operate(
             "--head-mask was given, and transformers ignores head masks since version 5",
             'switch a head off with an edit, for example "disable(3.7)"',
         )
-    wanted = Edits(*(parse(text) for text in edits))
+    planned = Edits(*(parse(text) for text in edits))
     check_empty(out)
     source = fetched(resolve(model, revision=revision), allow_pickle=allow_pickle)
     assert source.path is not None
     look_at(source.path, links_into=source.links_into, allow_pickle=allow_pickle)
-    log(f"operating on {model}: {wanted.text}")
+    log(f"operating on {model}: {planned.text}")
     from microtome import surgery
 
-    done = surgery.operate(source, wanted, out, allow_pickle=allow_pickle)
+    operation = surgery.operate(source, planned, out, allow_pickle=allow_pickle)
     document = {
-        "base": done.base,
-        "edits": list(done.edits),
-        "out": str(done.out),
-        "layers": done.layers,
-        "certificate": done.certificate.as_json(),
+        "base": operation.base,
+        "edits": list(operation.edits),
+        "out": str(operation.out),
+        "layers": operation.layers,
+        "certificate": operation.certificate.as_json(),
     }
-    show(document, as_json=json, for_people=lambda console: _draw(console, done))
+    show(document, as_json=json, for_people=lambda console: _draw(console, operation))
 
 
-def _draw(console: Console, done: Operation) -> None:
+def _draw(console: Console, operation: Operation) -> None:
     rows = [
         ("ok" if check.passed else "FAILED", check.name, check.detail)
-        for check in done.certificate.checks
+        for check in operation.certificate.checks
     ]
     console.print(table("Certificate", ("", "check", "what was seen"), rows))
-    for warning in done.certificate.warnings:
+    for warning in operation.certificate.warnings:
         console.print(f"warning: {warning}", markup=False)
-    before, after = done.cost_before, done.cost_after
+    before, after = operation.cost_before, operation.cost_after
     console.print(
         table(
             "\nCost",
@@ -86,4 +86,4 @@ def _draw(console: Console, done: Operation) -> None:
             ],
         )
     )
-    console.print(f"\n{done.layers} layers, saved in {done.out}", markup=False)
+    console.print(f"\n{operation.layers} layers, saved in {operation.out}", markup=False)

@@ -42,7 +42,7 @@ def print_error(kind: str, message: str, hint: str, *, as_json: bool) -> None:
 
 
 def table(title: str, columns: Iterable[str], rows: Iterable[Iterable[object]]) -> Table:
-    """A plain table; values of others are shown as text, never as markup."""
+    """A plain table; values that come from data are shown as text, never as markup."""
     from rich.markup import escape
     from rich.table import Table
 
@@ -52,6 +52,12 @@ def table(title: str, columns: Iterable[str], rows: Iterable[Iterable[object]]) 
     for row in rows:
         drawn.add_row(*(escape("" if cell is None else str(cell)) for cell in row))
     return drawn
+
+
+def print_notes(console: Console, notes: Iterable[str]) -> None:
+    """What to know of the data, a line each."""
+    for note in notes:
+        console.print(f"note: {note}", markup=False)
 
 
 def log(line: str) -> None:

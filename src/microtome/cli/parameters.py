@@ -25,13 +25,13 @@ Task = Annotated[
 ]
 Tasks = Annotated[
     str | None,
-    typer.Option(
-        "--tasks", help="Several tasks, as sst2,cola; --data then holds a folder for each."
-    ),
+    typer.Option("--tasks", help="Several tasks: sst2,cola; --data then has a folder for each."),
 ]
 Data = Annotated[
     Path | None,
-    typer.Option("--data", help="A task's folder of native files, or a csv/tsv/jsonl/parquet/txt."),
+    typer.Option(
+        "--data", help="A task's folder of native files, or your csv/tsv/jsonl/parquet/txt."
+    ),
 ]
 Split = Annotated[str | None, typer.Option("--split", help="train, dev or test.")]
 Limit = Annotated[
@@ -41,33 +41,48 @@ Seed = Annotated[int, typer.Option("--seed", min=0, help="Decides everything tha
 MaxLength = Annotated[
     int | None, typer.Option("--max-length", help="Tokens per text; default: the task's.")
 ]
-TextColumn = Annotated[str | None, typer.Option("--text-column", help="Own data: the text.")]
-PairColumn = Annotated[str | None, typer.Option("--pair-column", help="Own data: a second text.")]
-LabelColumn = Annotated[str | None, typer.Option("--label-column", help="Own data: the label.")]
+TextColumn = Annotated[str | None, typer.Option("--text-column", help="Your data: the text.")]
+PairColumn = Annotated[str | None, typer.Option("--pair-column", help="Your data: a second text.")]
+LabelColumn = Annotated[str | None, typer.Option("--label-column", help="Your data: the label.")]
 Labels = Annotated[
-    str | None, typer.Option("--labels", help="Own data: label names in order, with commas.")
+    str | None, typer.Option("--labels", help="Your data: label names in order, with commas.")
+]
+SkipUnknownLabels = Annotated[
+    bool,
+    typer.Option("--skip-unknown-labels", help="Leave rows out whose label the task hasn't."),
 ]
 
 Run = Annotated[
     Path | None,
-    typer.Option("--out", help="The run's folder; the same command goes on. Default: by name."),
+    typer.Option("--out", help="The run's folder; the same command resumes. Default: by name."),
 ]
 DevData = Annotated[
-    Path | None, typer.Option("--dev-data", help="Own data: a second file to measure on.")
+    Path | None, typer.Option("--dev-data", help="Your data: a second file to measure on.")
 ]
 Fraction = Annotated[
-    float, typer.Option("--fraction", help="Training rows: 1 all, below 1 a share, from 2 a count.")
+    float, typer.Option("--fraction", help="Training rows: 1 all, below 1 a share, else a count.")
 ]
 Epochs = Annotated[int | None, typer.Option("--epochs", min=1, help="Default: the task's.")]
 BatchSize = Annotated[int | None, typer.Option("--batch-size", min=1, help="Default: 32.")]
 LearningRate = Annotated[
     float | None, typer.Option("--learning-rate", help="Default: the card's, else the papers'.")
 ]
+Warmup = Annotated[
+    float | None,
+    typer.Option("--warmup", help="Share of the updates, learning rate rising. Default: 0.1."),
+]
+WeightDecay = Annotated[float | None, typer.Option("--weight-decay", help="Default: 0.01.")]
+LeastSteps = Annotated[
+    int,
+    typer.Option("--least-steps", min=0, help="Updates at least: more epochs where rows are few."),
+]
 Executor = Annotated[str, typer.Option("--executor", help="local or ray.")]
 NWorkers = Annotated[
-    int, typer.Option("--workers", min=0, help="Processes that share the cores; 0: this one.")
+    int, typer.Option("--workers", min=0, help="Worker processes; 0: run in this process.")
 ]
-RayAddress = Annotated[str | None, typer.Option("--ray-address", help="A Ray cluster, as 'auto'.")]
+RayAddress = Annotated[
+    str | None, typer.Option("--ray-address", help="A Ray cluster: 'auto', or its address.")
+]
 RetryFailed = Annotated[bool, typer.Option("--retry-failed", help="Run failed trials again.")]
 Track = Annotated[
     str | None, typer.Option("--track", help="Also log to tensorboard, wandb or mlflow.")

@@ -14,7 +14,7 @@ from microtome.errors import RequestError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from microtome.training.pretrain import PretrainResult, Progress
+    from microtome.training.mlm.request import LogLine, PretrainResult
 
 
 def pretrain(
@@ -23,7 +23,7 @@ def pretrain(
     ],
     out: Annotated[Path, typer.Option("--out", help="The finished model's folder.")],
     start: Annotated[
-        str | None, typer.Option("--from", help="A masked LM to go on from; it decides the shape.")
+        str | None, typer.Option("--from", help="A masked LM to train on; it decides the shape.")
     ] = None,
     family: Annotated[
         str | None, typer.Option("--family", help="bert or albert; bert unless given.")
@@ -42,35 +42,36 @@ def pretrain(
 ) -> None:
     """Pre-train a small masked-LM encoder on your own text: a new language, a domain.
 
-    It starts shallow and is stacked to its depth by our own edits; with --from, a model that exists
-    is trained on. Killed half-way, the same command goes on from the last checkpoint, to the same
-    weights.
+    With --from, a model that exists is trained on the text. After a kill, the same command resumes
+    from the last checkpoint, to the same weights.
 
     Example: microtome pretrain --text corpus.txt.xz --shape 12x128 --hours 2 --out ./mine
 
     Example: microtome pretrain --from nano-bert --text my-domain.txt --hours 0.5 --out ./mine
     """
-    from microtome.training.pretrain import PretrainRequest
-    from microtome.training.pretrain import pretrain as train
+    from microtome.training.mlm.request import PretrainRequest
 
-    asked = {"family": family, "shape": shape, "vocabulary": vocabulary, "cased": cased or None}
-    named = {name: value for name, value in asked.items() if value is not None}
+    named = {"family": family, "shape": shape, "vocabulary": vocabulary, "cased": cased or None}
+    architecture = {name: value for name, value in named.items() if value is not None}
     request = PretrainRequest(
         text=tuple(text), out=out, start=start, hours=hours, license=license_name, seed=seed,
-        **_architecture(named, start=start),
+        **_architecture(architecture, start=start),
     )  # fmt: skip
+
+    from microtome.training.mlm.pretrain import pretrain as train
+
     done = train(request, progress=_tell)
     show(done.as_json(), as_json=json, for_people=lambda console: _draw(console, done))
 
 
 def _architecture(named: dict[str, Any], *, start: str | None) -> dict[str, Any]:
-    """What was named, in the request's words; beside a start nothing may be."""
-    from microtome.training.pretrain import parse_shape
+    """The options as the request's fields; with a start there may be none."""
+    from microtome.training.mlm.request import parse_shape
 
     if start is not None and named:
         options = [f"--{name}" for name in named]
         raise RequestError(
-            f"{options[0]} given beside --from, which decides family, shape and words",
+            f"{options[0]} can't be combined with --from, which decides family, shape and words",
             f"leave out {', '.join(options)}",
         )
     sizes = dict(named)
@@ -81,12 +82,10 @@ def _architecture(named: dict[str, Any], *, start: str | None) -> dict[str, Any]
     return sizes
 
 
-def _tell(now: Progress) -> None:
-    accuracy = now.heldout.get("accuracy")
-    score = "" if accuracy is None else f", held-out masked top-1 {100 * accuracy:.1f} %"
+def _tell(line: LogLine) -> None:
     log(
-        f"step {now.step:,} of {now.n_steps:,}, {now.layers} layers,"
-        f" {now.tokens / 1e6:.1f} M tokens, loss {now.loss:.3f}{score}"
+        f"step {line.step:,} of {line.n_steps:,}, {line.tokens / 1e6:.1f} M tokens, loss"
+        f" {line.loss:.3f}, held-out masked top-1 {100 * line.heldout['accuracy']:.1f} %"
     )
 
 

@@ -13,7 +13,7 @@ Advance = Callable[[int, int, str], None]
 
 @contextmanager
 def progress(what: str) -> Iterator[Advance]:
-    """Gives ``advance(done, all, words)``, to be called as often as one likes."""
+    """Gives ``advance(done, total, note)``, which may be called as often as is convenient."""
     if not sys.stderr.isatty():
         yield _lines(what)
         return
@@ -25,13 +25,13 @@ def progress(what: str) -> Iterator[Advance]:
         BarColumn(),
         TextColumn("{task.completed}/{task.total}"),
         TimeRemainingColumn(),
-        TextColumn("{task.fields[words]}"),
+        TextColumn("{task.fields[note]}"),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(what, total=None, words="")
+        task = bar.add_task(what, total=None, note="")
 
-        def advance(done: int, total: int, words: str) -> None:
-            bar.update(task, completed=done, total=total, words=words)
+        def advance(done: int, total: int, note: str) -> None:
+            bar.update(task, completed=done, total=total, note=note)
 
         yield advance
 
@@ -39,13 +39,13 @@ def progress(what: str) -> Iterator[Advance]:
 def _lines(what: str) -> Advance:
     started = last = time.monotonic()
 
-    def advance(done: int, total: int, words: str) -> None:
+    def advance(done: int, total: int, note: str) -> None:
         nonlocal last
         now = time.monotonic()
         if now - last < SECONDS_BETWEEN_LINES or not done:
             return
         last = now
         left = (now - started) / done * (total - done)
-        sys.stderr.write(f"{what}: {done}/{total}, about {left:.0f} s left {words}\n")
+        sys.stderr.write(f"{what}: {done}/{total}, about {left:.0f} s left {note}\n")
 
     return advance

@@ -8,16 +8,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from microtome.cli import parameters as given
+from microtome.cli.data_options import takes_data
 from microtome.cli.experiment_options import help_of, read_options
-from microtome.cli.output import log, show, table
+from microtome.cli.output import log, print_notes, show, table
+from microtome.cli.recipe_options import takes_recipe
 from microtome.errors import RequestError
-from microtome.views import Table
+from microtome.tasks.data_spec import DataSpec
+from microtome.views import Table, TidyRow
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from microtome.examination import Examination
-    from microtome.experiments import Experiment, Rows, Subject
+    from microtome.experiments import Experiment, Subject
     from microtome.study import Study, Workers
 
 
@@ -31,21 +34,13 @@ WantsHelp = Annotated[
 ]
 
 
+@takes_data()
 def run(
     context: typer.Context,
+    rows: DataSpec,
     experiment: ExperimentName = None,
     model: ModelName = None,
-    task: given.Task = None,
     tasks: given.Tasks = None,
-    data: given.Data = None,
-    dev_data: given.DevData = None,
-    split: given.Split = None,
-    limit: given.Limit = None,
-    seed: given.Seed = 0,
-    text_column: given.TextColumn = None,
-    pair_column: given.PairColumn = None,
-    label_column: given.LabelColumn = None,
-    labels: given.Labels = None,
     out: given.Run = None,
     save_best: SaveBest = None,
     executor: given.Executor = "local",
@@ -58,27 +53,25 @@ def run(
     json: given.Json = False,
     wants_help: WantsHelp = False,
 ) -> None:
-    """Run one experiment of the papers into a folder; the same command again goes on.
+    """Run one experiment of the papers into a folder; the same command again resumes.
 
     Each experiment has options of its own: microtome run EXPERIMENT --help.
 
     Example: microtome run head-disabling --model ./my-mrpc --task mrpc --data glue/MRPC
     """
-    from microtome.study import Workers
-
     if wants_help:
         typer.echo(help_of(context, experiment))
         return
-    found, settings = _asked(experiment, context.args, save_best)
-    columns = (text_column, pair_column, label_column)
-    rows = _rows(task, (data, dev_data), columns, labels, split=split, limit=limit, seed=seed,
-                 revision=revision)  # fmt: skip
+    from microtome.study import Workers
+    from microtome.tasks.data_spec import each_task
+
+    chosen, settings = _asked(experiment, context.args, save_best)
     if tasks is not None and save_best is not None:
         raise RequestError("--save-best with --tasks", "a best head is one task's: name one")
-    each = _each(rows, tasks)
-    subjects = [found.subject(model, one, settings, revision=revision) for one in each]
+    specs = [rows] if tasks is None else each_task(rows, tasks)
+    subjects = [chosen.subject(model, spec, settings, revision=revision) for spec in specs]
     where = Workers(executor, workers, (device,), ray_address, retry_failed, track=track)
-    document = _ran(found, subjects, settings, where, out=out, save_best=save_best)
+    document = _ran(chosen, subjects, settings, where, out=out, save_best=save_best)
     show(document, as_json=json, for_people=lambda console: _tell(console, document))
 
 
@@ -89,49 +82,14 @@ def _asked(
     from microtome.experiments import find_experiment
 
     if name is None:
-        raise RequestError("no experiment given", "see microtome list experiments")
-    found = find_experiment(name)
-    settings = read_options(found, arguments)
-    if save_best is not None and found.name != "head-disabling":
-        raise RequestError(f"{found.name} has no option '--save-best'", "head-disabling has it")
-    return found, settings
-
-
-def _rows(
-    task: str | None,
-    files: tuple[Path | None, Path | None],
-    columns: tuple[str | None, str | None, str | None],
-    labels: str | None,
-    *,
-    limit: int | None,
-    seed: int,
-    revision: str | None,
-    split: str | None = None,
-) -> Rows:
-    """The rows that were asked for: a task's, or those of one file or two."""
-    from microtome.experiments import Rows
-
-    data, dev_data = files
-    if dev_data is not None and (data is None or data.is_dir()):
-        raise RequestError("--dev-data goes with a --data FILE", "a task has its own dev split")
-    names = tuple(labels.split(",")) if labels else None
-    of_hub = None if data else revision  # a file has none; the model may
-    return Rows(task, data, split, limit, seed, *columns, names, of_hub, dev_path=dev_data)
-
-
-def _each(rows: Rows, tasks: str | None) -> list[Rows]:
-    """The rows of every task of ``--tasks``; without it, those that were named."""
-    from microtome.several_tasks import rows_of_each, task_names
-
-    if tasks is None:
-        return [rows]
-    columns = (rows.text_column, rows.pair_column, rows.label_column)
-    own = (rows.task, rows.dev_path, rows.labels, *columns)
-    if any(one is not None for one in own):
+        raise RequestError("no experiment is named", "see microtome list experiments")
+    experiment = find_experiment(name)
+    settings = read_options(experiment, arguments)
+    if save_best is not None and experiment.name != "head-disabling":
         raise RequestError(
-            "--tasks with --task, or with options of own data", "several tasks are named ones"
+            f"{experiment.name} has no option '--save-best'", "head-disabling has it"
         )
-    return rows_of_each(rows, task_names(tasks))
+    return experiment, settings
 
 
 def _ran(
@@ -143,29 +101,29 @@ def _ran(
     out: Path | None,
     save_best: Path | None,
 ) -> dict[str, Any]:
-    from microtome.examination import default_folder, rebuild, save_best_head
-    from microtome.study import Wanted, only, study
+    from microtome.study import Wanted, default_folder, study, write_report
 
-    subject, tasks = subjects[0], "-".join(one.task for one in subjects)
+    subject, tasks = subjects[0], "-".join(each.task for each in subjects)
     folder = out or default_folder(f"{experiment.name}-{subject.model}", tasks)
-    counts = [f"{len(one.dataset):,} rows of {one.task}" for one in subjects if one.found]
+    counts = [f"{len(each.dataset):,} rows of {each.task}" for each in subjects if each.opened]
     on = f" on {', '.join(counts)}" if counts else ""
     done = study(
         subjects, [Wanted(experiment.name, settings)], folder, workers=workers,
         begin=lambda: log(f"{experiment.name} of {subject.model}{on} → {folder}"),
     )  # fmt: skip
-    rebuild(folder)
+    write_report(done)
     document = _document(done)
     if save_best is not None:
-        document["saved"] = str(save_best_head(only(done), done.result, subject, save_best))
+        from microtome.experiments.kovaleva.head_disabling.saving import save_best_head
+
+        rows = done.part(experiment.name).rows
+        document["saved"] = str(save_best_head(rows, done.result, subject, save_best))
     return document
 
 
 def _document(done: Study) -> dict[str, Any]:
     """What ``run --json`` prints."""
-    from microtome.study import check_done
-
-    check_done(done)
+    done.check()
     summaries = [part.experiment.summary(part.rows) for part in done.parts]
     tasks = [part.task for part in done.parts]
     return {
@@ -173,38 +131,38 @@ def _document(done: Study) -> dict[str, Any]:
         "model": done.subject.model,
         "task": ",".join(tasks) if len(tasks) > 1 else done.subject.task,
         "run": str(done.folder),
-        "rows": [row for part in done.parts for row in part.rows],
+        "rows": _rectangular([row for part in done.parts for row in part.rows]),
         "summary": dict(zip(tasks, summaries, strict=True)) if len(tasks) > 1 else summaries[0],
         "finding": "\n".join(part.finding for part in done.parts),
+        "notes": list(done.result.notes),
     }
+
+
+def _rectangular(rows: list[TidyRow]) -> list[TidyRow]:
+    """Every row with all columns, as in results.parquet: null where one doesn't apply."""
+    columns = dict.fromkeys(column for row in rows for column in row)
+    return [{column: row.get(column) for column in columns} for row in rows]
 
 
 def _tell(console: Console, document: dict[str, Any]) -> None:
     console.print(document["finding"], markup=False)
+    print_notes(console, document["notes"])
     console.print(
-        f"\n{len(document['rows'])} rows in {document['run']}, report.html beside them",
-        markup=False,
+        f"\n{len(document['rows'])} rows in {document['run']}, with report.html", markup=False
     )
 
 
+@takes_data(without=("split",))
+@takes_recipe
 def examine(
+    rows: DataSpec,
+    recipe: dict[str, Any],
     model: Annotated[str | None, typer.Argument(help="Default: minilm, else nano-bert.")] = None,
-    task: given.Task = None,
-    data: given.Data = None,
-    dev_data: given.DevData = None,
-    limit: given.Limit = None,
-    seed: given.Seed = 0,
-    epochs: given.Epochs = None,
-    batch_size: given.BatchSize = None,
-    learning_rate: given.LearningRate = None,
+    fraction: given.Fraction = 1.0,
     profile: Annotated[str, typer.Option("--profile", help="quick or full.")] = "quick",
     without: Annotated[
         list[str] | None, typer.Option("--without", help="Leave a part out; may be repeated.")
     ] = None,
-    text_column: given.TextColumn = None,
-    pair_column: given.PairColumn = None,
-    label_column: given.LabelColumn = None,
-    labels: given.Labels = None,
     out: given.Run = None,
     executor: given.Executor = "local",
     workers: given.NWorkers = 1,
@@ -217,19 +175,16 @@ def examine(
     """The standard examination: which layers and heads matter, what may be cut, what it saves.
 
     Without arguments it examines an English model on an embedded task. A model without a task head
-    is fine-tuned first. Everything lies in one folder with report.html; the same command goes on.
+    is fine-tuned first. All of it is in one folder with report.html; the same command resumes.
 
     Example: microtome examine ./my-model --data mine.csv --text-column review --label-column stars
     """
     from microtome import examination
     from microtome.study import Workers
 
-    columns = (text_column, pair_column, label_column)
-    rows = _rows(task, (data, dev_data), columns, labels, limit=limit, seed=seed, revision=revision)
-    recipe = {"epochs": epochs, "batch_size": batch_size, "learning_rate": learning_rate}
     request = examination.request(
-        model, rows, profile=profile, without=tuple(without or ()), recipe=recipe, out=out,
-        revision=revision,
+        model, rows, profile=profile, without=tuple(without or ()),
+        recipe={"fraction": fraction, **recipe}, out=out, revision=revision,
     )  # fmt: skip
     log(f"examining {request.subject.model} on {request.subject.task} → {request.folder}")
     where = Workers(executor, workers, (device,), ray_address, retry_failed)
@@ -247,6 +202,9 @@ def _draw(console: Console, done: Examination) -> None:
             ]
             console.print()
             console.print(table(view.title, view.columns, rows))
+    print_notes(console, done.page.notes)
+    for step in done.page.steps:
+        console.print(f"\n{step.text}\n  {step.command}", markup=False, soft_wrap=True)
     console.print(f"\nreport: {done.report}", markup=False)
 
 

@@ -1,4 +1,4 @@
-"""What an edit's constructor checks without a model: numbers, layers, heads, words."""
+"""What an edit's constructor checks without a model: numbers, layers, heads, choices."""
 
 from __future__ import annotations
 
@@ -30,13 +30,11 @@ HeadArgument = Head | HeadPattern | str
 
 def whole_number(given: object, what: str, *, least: int = 1, most: int = LARGEST_NUMBER) -> int:
     """``given`` as an int from ``least`` to ``most``; floats, texts and booleans are refused."""
-    wanted = f"{what} is a whole number from {least} to {most}"
-    if isinstance(given, bool) or not isinstance(given, SupportsIndex):
-        raise EditError(f"{what}={_shown(given)} given", wanted)
-    number = operator.index(given)
-    if not least <= number <= most:
-        raise EditError(f"{what}={_shown(number)} given", wanted)
-    return number
+    if not isinstance(given, bool) and isinstance(given, SupportsIndex):
+        number = operator.index(given)
+        if least <= number <= most:
+            return number
+    raise EditError(f"{what} must be a whole number from {least} to {most}, got {_shown(given)}")
 
 
 def seed_number(given: object) -> int:
@@ -46,34 +44,34 @@ def seed_number(given: object) -> int:
 
 def positive_std(given: object) -> float:
     """A standard deviation: finite and above 0."""
-    wanted = f"std is a number above 0, at most {LARGEST_STD:g}"
+    expected = f"std must be a number above 0, at most {LARGEST_STD:g}"
     if isinstance(given, (bool, str)) or not isinstance(given, SupportsFloat):
-        raise EditError(f"std={_shown(given)} given", wanted)
+        raise EditError(f"{expected}, got {_shown(given)}")
     try:
         std = float(given)
     except OverflowError:  # an int beyond any float
         std = math.inf
     if not 0 < std <= LARGEST_STD:  # not a number fails both
-        raise EditError(f"std={std} given", wanted)
+        raise EditError(f"{expected}, got {std}")
     return std
 
 
 def one_of(given: str, what: str, known: tuple[str, ...]) -> str:
-    """A word out of ``known``."""
+    """One of the words in ``known``."""
     if given not in known:
-        raise EditError(f"{what}={_shown(given)} given", f"{what} is {' or '.join(known)}")
+        raise EditError(f"{what} must be {' or '.join(known)}, got {_shown(given)}")
     return given
 
 
 def listed_layers(given: Iterable[LayerArgument]) -> tuple[int, ...]:
-    """Layers as written: ints and ranges such as ``"0-2"``, in the order given; at least one."""
+    """Layers as written: ints and ranges such as ``"0-2"``, in that order; at least one."""
     layers: list[int] = []
     for argument in given:
         layers.extend(_layers_of(argument))
         if len(layers) > MOST_LISTED:
-            raise EditError(f"more than {MOST_LISTED} layers listed")
+            raise EditError(f"expected at most {MOST_LISTED} layers, got more")
     if not layers:
-        raise EditError("no layer given", "list layers or ranges: 3 or 0-2")
+        raise EditError("expected at least one layer, got none", "list layers or ranges: 3 or 0-2")
     return tuple(layers)
 
 
@@ -95,7 +93,7 @@ def head_patterns(given: Iterable[HeadArgument]) -> tuple[HeadPattern, ...]:
     """Patterns of heads, sorted, without those that another one covers; at least one."""
     patterns = {pattern for argument in given for pattern in _patterns_of(argument)}
     if not patterns:
-        raise EditError("no head given", "list heads: 3.7, 3.* or *.7")
+        raise EditError("expected at least one head, got none", "list heads: 3.7, 3.* or *.7")
     whole_layers = {p.layer for p in patterns if p.head is None}
     whole_columns = {p.head for p in patterns if p.layer is None}
     return tuple(
@@ -116,7 +114,7 @@ def check_layers(layers: Iterable[int], n_layers: int) -> None:
 
 
 def as_edit_error(error: RequestError) -> EditError:
-    """The same words, said of an edit."""
+    """The same message and hint, as an :class:`EditError`."""
     return EditError(error.message, error.hint)
 
 
@@ -136,7 +134,7 @@ def _patterns_of(argument: HeadArgument) -> tuple[HeadPattern, ...]:
         return (HeadPattern(argument.layer, argument.head),)
     if not isinstance(argument, str):
         # 3.10 as a float would be head 1 of layer 3.
-        raise EditError(f"a head wanted, {argument!r} given", 'write it as a text: "3.7"')
+        raise EditError(f"expected a head, got {argument!r}", 'write it as text: "3.7"')
     try:
         return tuple(HeadPattern.parse(part) for part in argument.split(","))
     except RequestError as error:

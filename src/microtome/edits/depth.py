@@ -18,7 +18,7 @@ from microtome.edits.edit import Edit, Option
 from microtome.errors import EditError
 from microtome.values import LARGEST_NUMBER, format_ranges
 
-# ALBERT applies one layer again and again: nothing grows but time.
+# ALBERT applies the same layer at every depth: more of them cost time, not memory.
 MOST_SHARED_LAYERS = 64
 
 
@@ -32,7 +32,7 @@ class DepthEdit(Edit):
         """
         order = self._order(n_layers, first_copied)
         if not order:
-            raise EditError(f"{self} would remove all {n_layers} layers", "at least one stays")
+            raise EditError(f"{self} would remove all {n_layers} layers", "keep at least one")
         self._check_fixed(order, first_copied)
         return order
 
@@ -40,7 +40,7 @@ class DepthEdit(Edit):
         """How many layers there are afterwards, where all of them share their weights (ALBERT)."""
         count = self._count(n_layers)
         if not 1 <= count <= most:
-            raise EditError(f"{self} would give {count} layers", f"1 to {most} are possible here")
+            raise EditError(f"{self} would give {count} layers", f"1 to {most} are possible")
         return count
 
     @abstractmethod
@@ -65,7 +65,8 @@ class DepthEdit(Edit):
 class Extend(DepthEdit):
     """To ``n_layers`` layers: the first ones duplicated once, each copy right after its original.
 
-    From N layers, K is possible where N ≤ K ≤ 2N; K = N is the identity.
+    ``Extend(15)`` turns 12 layers into 0,0,1,1,2,2,3 and so on. From N layers, K is possible where
+    N ≤ K ≤ 2N; K = N is the identity.
     """
 
     name: ClassVar[str] = "extend"
@@ -83,9 +84,9 @@ class Extend(DepthEdit):
         most = 2 * n_layers - first_copied
         if not n_layers <= self.n_layers <= most:
             raise EditError(
-                f"{self} asked for, but a model of {n_layers} layers takes "
-                f"extend({n_layers}) to extend({most})",
-                "remove(...) makes it smaller" if self.n_layers < n_layers else "",
+                f"{self} doesn't fit a model of {n_layers} layers: "
+                f"expected extend({n_layers}) to extend({most})",
+                "remove(…) makes it smaller" if self.n_layers < n_layers else "",
             )
         copied = range(first_copied, first_copied + self.n_layers - n_layers)
         return _with_copies(n_layers, copied, times=1)
@@ -96,7 +97,11 @@ class Extend(DepthEdit):
 
 @dataclass(frozen=True, init=False, repr=False)
 class Duplicate(DepthEdit):
-    """Copies of single layers, right after their originals: 0-2 gives 0,0,1,1,2,2,3 and so on."""
+    """Copies of single layers, right after their originals: 0-2 gives 0,0,1,1,2,2,3 and so on.
+
+    ``Duplicate("0-2")`` and ``Duplicate(first=3)`` are the same on any model; ``times=2`` adds two
+    copies of each.
+    """
 
     name: ClassVar[str] = "duplicate"
 
@@ -113,7 +118,10 @@ class Duplicate(DepthEdit):
         times: SupportsIndex = 1,
     ) -> None:
         if (bool(layers) + (first is not None) + (last is not None)) != 1:
-            raise EditError("layers to duplicate wanted", "give either layers, first= or last=")
+            raise EditError(
+                "expected one of layers, first= and last=",
+                "write duplicate(0-2), duplicate(first=3) or duplicate(last=3)",
+            )
         hint = "times=2 adds two copies of each layer"
         listed = distinct_layers(layers, hint) if layers else ()
         object.__setattr__(self, "layers", listed)
@@ -143,13 +151,15 @@ class Duplicate(DepthEdit):
             copied = self.layers
         n_after = n_layers + len(copied) * self.times
         if n_after > LARGEST_NUMBER:
-            raise EditError(f"{self} would give {n_after} layers", f"at most {LARGEST_NUMBER}")
+            raise EditError(
+                f"{self} would give {n_after} layers", f"at most {LARGEST_NUMBER} are possible"
+            )
         return _with_copies(n_layers, copied, times=self.times)
 
 
 @dataclass(frozen=True, init=False, repr=False)
 class Repeat(DepthEdit):
-    """One block of layers once more after itself: 3-5 gives 0,1,2,3,4,5,3,4,5,6 and so on."""
+    """One block of layers again after itself: 3-5 gives 0,1,2,3,4,5,3,4,5,6 and so on."""
 
     name: ClassVar[str] = "repeat"
 
@@ -159,7 +169,7 @@ class Repeat(DepthEdit):
         block = listed_layers(layers)
         if block != tuple(range(block[0], block[0] + len(block))):
             raise EditError(
-                f"one block of neighbouring layers wanted, {format_ranges(block)} given",
+                f"expected one block of neighbouring layers, got {format_ranges(block)}",
                 "write one range: repeat(3-5)",
             )
         object.__setattr__(self, "layers", block)
@@ -176,7 +186,7 @@ class Repeat(DepthEdit):
 
 @dataclass(frozen=True, init=False, repr=False)
 class Remove(DepthEdit):
-    """Without these layers."""
+    """Without these layers: ``Remove("10-11")`` leaves layers 0 to 9 of 12."""
 
     name: ClassVar[str] = "remove"
 
@@ -197,7 +207,7 @@ class Remove(DepthEdit):
 
 @dataclass(frozen=True, init=False, repr=False)
 class Keep(DepthEdit):
-    """These layers only, in the model's order."""
+    """These layers only, in the model's order: ``Keep("0-5")`` is the lower half of 12."""
 
     name: ClassVar[str] = "keep"
 
@@ -217,7 +227,10 @@ class Keep(DepthEdit):
 
 @dataclass(frozen=True, init=False, repr=False)
 class Order(DepthEdit):
-    """The layers in exactly this order; one may occur several times, or not at all."""
+    """The layers in exactly this order; one may occur several times, or not at all.
+
+    Every other depth edit is such an order: on three layers ``Remove(1)`` is ``Order(0, 2)``.
+    """
 
     name: ClassVar[str] = "order"
 
@@ -244,8 +257,7 @@ def as_arguments(layers: tuple[int, ...]) -> tuple[int | str, ...]:
 def end_layers(option: str, count: int, n_layers: int) -> tuple[int, ...]:
     """The ``count`` layers at one end: ``first`` and ``bottom``, or ``last`` and ``top``."""
     if count > n_layers:
-        s = "" if n_layers == 1 else "s"
-        raise EditError(f"{option}={count} asked for, but the model has {n_layers} layer{s}")
+        raise EditError(f"{option} must be at most {n_layers}, the number of layers, got {count}")
     start = 0 if option in ("first", "bottom") else n_layers - count
     return tuple(range(start, start + count))
 

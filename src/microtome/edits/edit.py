@@ -15,7 +15,10 @@ Option = int | float | str
 
 
 class Edit(ABC):
-    """A change to a model, as a value. Equal edits have equal texts, and the other way round."""
+    """A change to a model, as a value: it prints, hashes, joins with ``|``, and is called.
+
+    ``Remove("10-11")(model)`` gives a new model. Edits are equal if and only if their texts are.
+    """
 
     name: ClassVar[str]
 
@@ -61,7 +64,8 @@ class Edit(ABC):
 class Edits:
     """Edits in the order of their application: each sees the model left by those before it.
 
-    ``Edits()`` without any edit is the identity. Sequences within are flattened.
+    ``Remove(11) | Disable("3.7")`` makes one. ``Edits()`` without any edit is the identity.
+    Sequences inside a sequence are flattened.
     """
 
     edits: tuple[Edit, ...]
@@ -70,7 +74,9 @@ class Edits:
         flat: list[Edit] = []
         for item in edits:
             if not isinstance(item, (Edit, Edits)):
-                raise EditError(f"an edit wanted, {item!r} given", "parse(text) reads a text")
+                raise EditError(
+                    f"expected an edit, got {item!r}", "parse(text) reads one from text"
+                )
             flat.extend(item.edits if isinstance(item, Edits) else (item,))
         object.__setattr__(self, "edits", tuple(flat))
 

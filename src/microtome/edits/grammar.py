@@ -4,7 +4,7 @@
     edit      = NAME "(" [ argument { "," argument } ] ")"
     argument  = WORD | NAME "=" WORD
 
-White space may stand between any two of these; a range (0-2) or a head (3.*) is one word. Positions
+White space may separate any two of these; a range (0-2) or a head (3.*) is one word. Positions
 in errors count the characters of the whole text from 1.
 """
 
@@ -45,11 +45,15 @@ class _Call:
 
 
 def parse(text: str) -> Edits:
-    """Read one edit or several joined by ``|``; raises :class:`EditError` with the position."""
+    """Read one edit or several joined by ``|``; raises :class:`EditError` with the position.
+
+    ``parse("extend(15) | disable(3.7)")`` equals ``Extend(15) | Disable("3.7")``; ``.text`` of the
+    result is the canonical text.
+    """
     if not isinstance(text, str):
-        raise EditError(f"the text of an edit wanted, {type(text).__name__} given")
+        raise EditError(f"expected the text of an edit, got {type(text).__name__}")
     if not text.strip():
-        raise EditError("no edit given", f"write one, such as {catalogue()[0].examples[0]}")
+        raise EditError("expected an edit, got nothing", f"write {catalogue()[0].examples[0]}")
     return _Parser(text).edits()
 
 
@@ -63,12 +67,12 @@ class _Parser:
 
     def edits(self) -> Edits:
         """Edits, up to the end of the text."""
-        found = [self._edit()]
+        edits = [self._edit()]
         while self._accept("|"):
-            found.append(self._edit())
+            edits.append(self._edit())
         if self._peek().kind != "end":
-            raise self._error(self._peek().position, '"|" or the end expected')
-        return Edits(*found)
+            raise self._error(self._peek().position, 'expected "|" or the end')
+        return Edits(*edits)
 
     def _edit(self) -> Edit:
         token = self._take("word", "the name of an edit")
@@ -88,8 +92,8 @@ class _Parser:
         self._argument(call)
         while self._accept(","):
             self._argument(call)
-        wanted = '")"' if self._peek().kind == "end" else '"," or ")"'
-        self._take(")", wanted, call.form)
+        expected = '")"' if self._peek().kind == "end" else '"," or ")"'
+        self._take(")", expected, call.form)
 
     def _argument(self, call: _Call) -> None:
         token = self._take("word", "an argument", call.form)
@@ -131,7 +135,7 @@ class _Parser:
             elif not character.isspace():
                 raise self._error(start + 1, f"unexpected character {quoted(character)}")
             start = end
-        # A missing mark is reported right behind the last one, not behind trailing blanks.
+        # A missing mark is reported right after the last one, not after trailing blanks.
         tokens.append(_Token("end", "", len(self._text.rstrip()) + 1))
         return tokens
 
@@ -139,14 +143,14 @@ class _Parser:
         return self._tokens[self._next]
 
     def _accept(self, kind: str) -> bool:
-        found = self._peek().kind == kind
-        self._next += found
-        return found
+        is_next = self._peek().kind == kind
+        self._next += is_next
+        return is_next
 
-    def _take(self, kind: str, wanted: str, form: EditForm | None = None) -> _Token:
+    def _take(self, kind: str, expected: str, form: EditForm | None = None) -> _Token:
         token = self._peek()
         if token.kind != kind:
-            raise self._error(token.position, f"{wanted} expected", _how(form) if form else "")
+            raise self._error(token.position, f"expected {expected}", _how(form) if form else "")
         self._next += 1
         return token
 
@@ -156,7 +160,7 @@ class _Parser:
         )
 
     def _because(self, error: EditError, position: int) -> EditError:
-        """A value's own short reason, with the text and the position around it."""
+        """The reason that a value was refused, with the text and the position."""
         return EditError(
             f"malformed edit {quoted(self._text)} at position {position}: {error.message}",
             error.hint,

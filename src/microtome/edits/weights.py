@@ -33,7 +33,8 @@ class Reinit(Edit):
     """Fresh weights for some layers, from a normal of ``std`` that is cut at ±2 ``std``.
 
     ``parts="weights"`` draws the matrices of the linear projections; ``"all"`` also resets biases
-    and norms.
+    and norms. ``Reinit(top=4, seed=0)`` renews the last four layers; a layer's draw depends on the
+    seed and the layer alone.
     """
 
     name: ClassVar[str] = "reinit"
@@ -55,7 +56,10 @@ class Reinit(Edit):
         parts: str = "weights",
     ) -> None:
         if (bool(layers) + (top is not None) + (bottom is not None)) != 1:
-            raise EditError("layers to re-initialise wanted", "give either layers, top= or bottom=")
+            raise EditError(
+                "expected one of layers, top= and bottom=",
+                "write reinit(3, 7), reinit(top=4) or reinit(bottom=4)",
+            )
         object.__setattr__(self, "layers", layer_set(layers) if layers else ())
         object.__setattr__(self, "top", None if top is None else whole_number(top, "top"))
         object.__setattr__(
@@ -91,7 +95,7 @@ class Reinit(Edit):
 
 @dataclass(frozen=True, repr=False)
 class Randomize(Edit):
-    """Every weight afresh, from the model's own initialiser."""
+    """Every weight drawn again, from the initialiser of the model."""
 
     name: ClassVar[str] = "randomize"
 
@@ -111,7 +115,11 @@ class Randomize(Edit):
 
 @dataclass(frozen=True, init=False, repr=False)
 class Disable(Edit):
-    """Heads that no longer choose: attention 1/L over the real tokens, or no output at all."""
+    """Heads that no longer choose: attention 1/L over the real tokens, or no output at all.
+
+    ``Disable("3.7", "5.*")`` is head 7 of layer 3 and all of layer 5; ``how="zero"`` silences the
+    output instead.
+    """
 
     name: ClassVar[str] = "disable"
 
@@ -135,7 +143,7 @@ class Disable(Edit):
         return tuple(str(pattern) for pattern in self.patterns)
 
     def options(self) -> dict[str, Option]:
-        """The way, where it isn't the default."""
+        """``how``, where it isn't the default."""
         return {} if self.how == WAYS[0] else {"how": self.how}
 
 

@@ -1,23 +1,21 @@
-"""One file is one method section of a paper: plan, measure, view, finding."""
+"""The papers' experiments: a folder each, split by phase into plan, measure, report and claims.
+
+``plan`` turns a subject and settings into trials, ``measure`` runs in workers and turns a trial
+into rows, ``report`` turns rows into views and words, ``claims`` tells what the paper's claims look
+like in these rows. Only ``measure`` needs torch.
+"""
 
 from __future__ import annotations
 
-from microtome.experiments.experiment import (
-    MODULES,
-    Experiment,
-    all_experiments,
-    describe,
-    find_experiment,
-)
-from microtome.experiments.subject import Rows, Subject, subject_of
+from microtome.experiments.catalogue import FOLDERS, all_experiments, find_experiment
+from microtome.experiments.kit.experiment import Experiment
+from microtome.experiments.kit.subject import Subject, subject_of
 
 __all__ = [
-    "MODULES",
+    "FOLDERS",
     "Experiment",
-    "Rows",
     "Subject",
     "all_experiments",
-    "describe",
     "find_experiment",
     "subject_of",
 ]

@@ -10,7 +10,7 @@ from transformers import PreTrainedModel
 from transformers.activations import NewGELUActivation
 
 from microtome.errors import UnsupportedFamily
-from microtome.families.anatomy import DepthRules, Part
+from microtome.families.anatomy import Part
 from microtome.families.seam import Family
 
 
@@ -31,45 +31,15 @@ class Albert(Family):
         super().__init__(model)
         if self.config.inner_group_num != 1:
             raise UnsupportedFamily(
-                f"an ALBERT with inner_group_num {self.config.inner_group_num} was given",
-                "Microtome knows ALBERT models with one layer per group (inner_group_num 1)",
+                "expected an ALBERT with one layer per group (inner_group_num 1), "
+                f"got inner_group_num {self.config.inner_group_num}",
             )
-
-    @property
-    def n_groups(self) -> int:
-        """How many different blocks there are."""
-        return int(self.config.num_hidden_groups)
-
-    def group_of(self, index: int) -> int:
-        """The group applied at layer ``index``, by transformers' own rule."""
-        return int(index / (self.config.num_hidden_layers / self.n_groups))
-
-    @property
-    def depth_rules(self) -> DepthRules:
-        """One group: only the count can change. One group per layer: free. Between: refused."""
-        n_layers = self.config.num_hidden_layers
-        if self.n_groups == 1:
-            return DepthRules(shared=True)
-        if self.n_groups == n_layers:
-            return DepthRules()
-        return DepthRules(
-            refusal=f"this ALBERT shares {self.n_groups} groups among {n_layers} layers; "
-            "changing the depth would move layers to other groups"
-        )
-
-    @property
-    def sharing(self) -> tuple[int, ...]:
-        """Layers of one group share their weights."""
-        groups = [self.group_of(index) for index in range(self.config.num_hidden_layers)]
-        return tuple(groups.index(group) for group in groups)
 
     @property
     def layers(self) -> list[Any]:
         """The block of every depth; the same module wherever a group is shared."""
-        groups = self.body.encoder.albert_layer_groups
-        return [
-            groups[self.group_of(i)].albert_layers[0] for i in range(self.config.num_hidden_layers)
-        ]
+        groups, stack = self.body.encoder.albert_layer_groups, self.stack
+        return [groups[stack.group_of(i)].albert_layers[0] for i in range(stack.n_layers)]
 
     @property
     def layers_path(self) -> str:
@@ -79,7 +49,7 @@ class Albert(Family):
 
     def layer_prefix(self, index: int) -> str:
         """Layers of one group have one prefix."""
-        return f"{self.layers_path}.{self.group_of(index)}.albert_layers.0"
+        return f"{self.layers_path}.{self.stack.group_of(index)}.albert_layers.0"
 
     def arrange_(self, order: tuple[int, ...]) -> None:
         """A shared layer is applied ``len(order)`` times; unshared ones move like BERT's."""
@@ -101,18 +71,19 @@ class Albert(Family):
 
     def unshare_(self) -> None:
         """One copy of its block per depth: every depth computes what it did before."""
-        own: list[nn.Module] = []
+        separate: list[nn.Module] = []
         for layer in self.layers:
-            own.append(self.copy_of(layer) if any(layer is other for other in own) else layer)
-        self.set_layers_(own)
+            is_used = any(layer is other for other in separate)
+            separate.append(self.copy_of(layer) if is_used else layer)
+        self.set_layers_(separate)
 
     def embed(self, ids: Tensor, positions: Tensor, segments: Tensor) -> Tensor:
         """As BERT at the embedding width, then up to the blocks' width."""
-        own = self.body.embeddings
-        summed = own.word_embeddings(ids) + own.token_type_embeddings(segments)
-        summed = summed + own.position_embeddings(positions)
+        tables = self.body.embeddings
+        summed = tables.word_embeddings(ids) + tables.token_type_embeddings(segments)
+        summed = summed + tables.position_embeddings(positions)
         states: Tensor = self.body.encoder.embedding_hidden_mapping_in(
-            own.dropout(own.LayerNorm(summed))
+            tables.dropout(tables.LayerNorm(summed))
         )
         return states
 
@@ -123,8 +94,8 @@ class Albert(Family):
 
     def attention_residual(self, index: int, states: Tensor, projected: Tensor) -> Tensor:
         """Post-norm."""
-        own = self.layers[index].attention
-        closed: Tensor = own.LayerNorm(states + own.output_dropout(projected))
+        block = self.layers[index].attention
+        closed: Tensor = block.LayerNorm(states + block.output_dropout(projected))
         return closed
 
     def feed_forward(self, index: int, states: Tensor) -> Tensor:
@@ -154,18 +125,18 @@ class Albert(Family):
         return norm
 
     def mlm_decoder(self) -> nn.Linear:
-        """Tied to the word embeddings, with a bias of its own."""
+        """Its weight is the word embeddings', its bias isn't shared."""
         decoder: nn.Linear = self.model.predictions.decoder
         return decoder
 
     def classify(self, pooled: Tensor) -> Tensor:
-        """The pooler is a bare linear layer with its tanh beside it."""
+        """The pooler is a bare linear layer; its tanh is a module apart."""
         features = self.body.pooler_activation(self.body.pooler(pooled))
         logits: Tensor = self.model.classifier(self.model.dropout(features))
         return logits
 
     def pool(self, first: Tensor) -> Tensor:
-        """A bare linear layer, and its tanh beside it."""
+        """A bare linear layer; its tanh is a module apart."""
         if self.body.pooler is None:
             return super().pool(first)
         pooled: Tensor = self.body.pooler_activation(self.body.pooler(first))

@@ -1,4 +1,4 @@
-"""What a model is made of, under one set of names: sizes, projections, and how layers may move."""
+"""What a model is made of, under one set of names: sizes and projections."""
 
 from __future__ import annotations
 
@@ -47,12 +47,3 @@ class Part:
     def _own(self, parameter: nn.Parameter) -> Tensor:
         values = parameter.detach()
         return values if self.rows is None else values[self.rows[0] : self.rows[1]]
-
-
-@dataclass(frozen=True)
-class DepthRules:
-    """What a depth edit may do to a model. The defaults hold for layers that are free and alike."""
-
-    shared: bool = False  # one set of weights applied at every depth: only the count can change
-    first_copied: int = 0  # layers below this one are built differently: they stay first and single
-    refusal: str = ""  # why no depth edit is possible at all

@@ -13,7 +13,7 @@ from microtome.families.seam import Family
 
 
 class BertLike(Family):
-    """A family whose blocks are built like BERT's; what lies around the blocks differs."""
+    """A family whose blocks are built like BERT's; what is around the blocks differs."""
 
     parts = (
         Part("query", "attention.self.query"),
@@ -39,10 +39,10 @@ class BertLike(Family):
 
     def embed(self, ids: Tensor, positions: Tensor, segments: Tensor) -> Tensor:
         """Words, then segments, then positions: summed in transformers' order, to the bit."""
-        own = self.body.embeddings
-        summed = own.word_embeddings(ids) + own.token_type_embeddings(segments)
-        summed = summed + own.position_embeddings(positions + self.position_offset)
-        states: Tensor = own.dropout(own.LayerNorm(summed))
+        tables = self.body.embeddings
+        summed = tables.word_embeddings(ids) + tables.token_type_embeddings(segments)
+        summed = summed + tables.position_embeddings(positions + self.position_offset)
+        states: Tensor = tables.dropout(tables.LayerNorm(summed))
         return states
 
     @property
@@ -52,20 +52,20 @@ class BertLike(Family):
 
     def attention_residual(self, index: int, states: Tensor, projected: Tensor) -> Tensor:
         """Post-norm: the norm closes the residual."""
-        own = self.layers[index].attention.output
-        closed: Tensor = own.LayerNorm(own.dropout(projected) + states)
+        block = self.layers[index].attention.output
+        closed: Tensor = block.LayerNorm(block.dropout(projected) + states)
         return closed
 
     def attention_output(self, index: int, states: Tensor, context: Tensor) -> Tensor:
-        """Where no gradient is wanted, the residual is added in place: the projection is fresh."""
+        """Where no gradient is needed, the residual is added in place: the projection is fresh."""
         if self._may_train:
             return super().attention_output(index, states, context)
-        own = self.layers[index].attention.output
-        closed: Tensor = own.LayerNorm(own.dense(context).add_(states))
+        block = self.layers[index].attention.output
+        closed: Tensor = block.LayerNorm(block.dense(context).add_(states))
         return closed
 
     def feed_forward(self, index: int, states: Tensor) -> Tensor:
-        """Post-norm here too; where no gradient is wanted, without fresh memory for every step."""
+        """Post-norm here too; where no gradient is needed, without fresh memory for every step."""
         layer = self.layers[index]
         inner, outer = layer.intermediate, layer.output
         exact = isinstance(inner.intermediate_act_fn, GELUActivation)
@@ -108,7 +108,7 @@ class Bert(BertLike):
         return norm
 
     def mlm_decoder(self) -> nn.Linear:
-        """Tied to the word embeddings, with a bias of its own."""
+        """Its weight is the word embeddings', its bias isn't shared."""
         decoder: nn.Linear = self.model.cls.predictions.decoder
         return decoder
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from microtome.errors import UnsupportedFamily
-
-MOST_LAYERS = 256  # deeper configs and edits are refused: a slip or a bomb, not a model
+from microtome.families.stack import LayerStack
 
 
 @dataclass(frozen=True)
@@ -27,12 +26,22 @@ class ConfigNames:
 
 @dataclass(frozen=True)
 class FamilyFacts:
-    """One family: its name, the ``model_type`` values it answers to, and its module."""
+    """One family: its name, the ``model_type`` values it answers to, and its module.
+
+    ``groups`` is the config key that counts the sets of weights its layers share, where they do.
+    Layers below ``first_copied`` are built differently and stay first and single.
+    """
 
     name: str
     model_types: tuple[str, ...]
     module: str
     config: ConfigNames = ConfigNames()
+    groups: str | None = None
+    first_copied: int = 0
+
+    def stack(self, n_layers: int, n_groups: int | None) -> LayerStack:
+        """The layers of a model of this family; ``n_groups`` counts only where it shares them."""
+        return LayerStack(n_layers, n_groups if self.groups else None, self.first_copied)
 
 
 FAMILIES: tuple[FamilyFacts, ...] = (
@@ -45,8 +54,9 @@ FAMILIES: tuple[FamilyFacts, ...] = (
         "microtome.families.distilbert",
         ConfigNames(layers="n_layers", heads="n_heads", width="dim", inner="hidden_dim"),
     ),
-    FamilyFacts("albert", ("albert",), "microtome.families.albert"),
-    FamilyFacts("modernbert", ("modernbert",), "microtome.families.modernbert"),
+    FamilyFacts("albert", ("albert",), "microtome.families.albert", groups="num_hidden_groups"),
+    # Layer 0 has no attention norm (the embeddings are normed already).
+    FamilyFacts("modernbert", ("modernbert",), "microtome.families.modernbert", first_copied=1),
 )
 
 

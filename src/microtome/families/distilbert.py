@@ -1,4 +1,4 @@
-"""DistilBERT: BERT without segments and pooler, under names of its own."""
+"""DistilBERT: BERT without segments and pooler, under other names."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ class DistilBert(Family):
 
     def embed(self, ids: Tensor, positions: Tensor, segments: Tensor) -> Tensor:
         """Words and positions; segments don't exist here and are not looked at."""
-        own = self.body.embeddings
-        summed = own.word_embeddings(ids) + own.position_embeddings(positions)
-        states: Tensor = own.dropout(own.LayerNorm(summed))
+        tables = self.body.embeddings
+        summed = tables.word_embeddings(ids) + tables.position_embeddings(positions)
+        states: Tensor = tables.dropout(tables.LayerNorm(summed))
         return states
 
     @property
@@ -74,12 +74,12 @@ class DistilBert(Family):
         return norm
 
     def mlm_decoder(self) -> nn.Linear:
-        """Tied to the word embeddings, with a bias of its own."""
+        """Its weight is the word embeddings', its bias isn't shared."""
         decoder: nn.Linear = self.model.vocab_projector
         return decoder
 
     def classify(self, pooled: Tensor) -> Tensor:
-        """A dense layer and a ReLU stand where BERT has its pooler."""
+        """A dense layer and a ReLU take the place of BERT's pooler."""
         features = nn.functional.relu(self.model.pre_classifier(pooled))
         logits: Tensor = self.model.classifier(self.model.dropout(features))
         return logits

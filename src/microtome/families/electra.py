@@ -34,7 +34,7 @@ class Electra(BertLike):
         return norm
 
     def mlm_decoder(self) -> nn.Linear:
-        """Tied to the word embeddings, with a bias of its own."""
+        """Its weight is the word embeddings', its bias isn't shared."""
         decoder: nn.Linear = self.model.generator_lm_head
         return decoder
 

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 from transformers.models.modernbert.modeling_modernbert import apply_rotary_pos_emb
 
-from microtome.families.anatomy import DepthRules, Part
+from microtome.families.anatomy import Part
 from microtome.families.seam import Family, Reads
 
 SLIDING = "sliding_attention"
@@ -32,11 +32,6 @@ class ModernBert(Family):
             Part("intermediate", "mlp.Wi"),  # input and gate together
             Part("output", "mlp.Wo"),
         )
-
-    @property
-    def depth_rules(self) -> DepthRules:
-        """Layer 0 has no attention norm (the embeddings are normed already): it can't be moved."""
-        return DepthRules(first_copied=1)
 
     @property
     def layers(self) -> list[Any]:
@@ -132,7 +127,7 @@ class ModernBert(Family):
         return "mean" if self.config.classifier_pooling == "mean" else "first"
 
     def classify(self, pooled: Tensor) -> Tensor:
-        """The prediction head stands where BERT has its pooler."""
+        """The prediction head takes the place of BERT's pooler."""
         logits: Tensor = self.model.classifier(self.model.drop(self.model.head(pooled)))
         return logits
 

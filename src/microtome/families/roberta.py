@@ -1,4 +1,4 @@
-"""RoBERTa, XLM-R and CamemBERT: BERT's blocks, positions that start behind the padding token's."""
+"""RoBERTa, XLM-R and CamemBERT: BERT's blocks, positions that start after the padding token's."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from microtome.families.bert import BertLike
 
 
 class Roberta(BertLike):
-    """RoBERTa: no pooler; the classifier has a dense layer of its own."""
+    """RoBERTa: no pooler; the classifier has a dense layer instead."""
 
     uses_segments = False  # one segment type only; tokenizers don't give any
 
@@ -34,7 +34,7 @@ class Roberta(BertLike):
         return norm
 
     def mlm_decoder(self) -> nn.Linear:
-        """Tied to the word embeddings, with a bias of its own."""
+        """Its weight is the word embeddings', its bias isn't shared."""
         decoder: nn.Linear = self.model.lm_head.decoder
         return decoder
 

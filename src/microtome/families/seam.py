@@ -2,7 +2,7 @@
 
 A :class:`Family` is bound to one model. It names the model's pieces (layers, projections, norms),
 rearranges its layers, and runs its forward pass piece by piece, on states of any leading shape
-``(..., D)``: a padded batch ``(B, L, D)`` and a packed one ``(T, D)`` alike. What lies between the
+``(..., D)``: a padded batch ``(B, L, D)`` and a packed one ``(T, D)`` alike. What is between the
 pieces, attention over keys and the choice of which tokens to compute, belongs to the caller.
 """
 
@@ -15,9 +15,11 @@ from typing import Any, ClassVar, Literal
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
+from microtome.edits.layer_order import DepthRules
 from microtome.errors import EditError, RequestError, UnsupportedFamily
-from microtome.families.anatomy import DepthRules, Part, Shape
+from microtome.families.anatomy import Part, Shape
 from microtome.families.catalogue import FamilyFacts, facts_of
+from microtome.families.stack import LayerStack
 
 HeadKind = Literal["mlm", "classification", "question-answering"]
 Reads = Literal["first", "mean", "all"]
@@ -73,14 +75,21 @@ class Family(ABC):
         return int(getattr(self.config, self.facts.config.positions))
 
     @property
+    def stack(self) -> LayerStack:
+        """How the layers are stacked, as the config says it."""
+        groups = self.facts.groups
+        n_groups = None if groups is None else int(getattr(self.config, groups))
+        return self.facts.stack(int(getattr(self.config, self.facts.config.layers)), n_groups)
+
+    @property
     def depth_rules(self) -> DepthRules:
         """What depth edits may do here."""
-        return DepthRules()
+        return self.stack.rules
 
     @property
     def sharing(self) -> tuple[int, ...]:
         """For every layer, the first layer with the same weights; itself unless shared."""
-        return tuple(range(self.shape.n_layers))
+        return self.stack.sharing
 
     @property
     @abstractmethod
@@ -102,8 +111,8 @@ class Family(ABC):
 
     def module(self, index: int, part: str) -> nn.Module:
         """The module that holds a projection of layer ``index``."""
-        found: nn.Module = self.layers[index].get_submodule(self.part(part).path)
-        return found
+        module: nn.Module = self.layers[index].get_submodule(self.part(part).path)
+        return module
 
     def head_rows(self, head: int) -> slice:
         """One head's rows of query, key and value, and its columns of the attention output."""
@@ -126,7 +135,7 @@ class Family(ABC):
                     module.layer_idx = index
 
     def copy_of(self, layer: nn.Module) -> nn.Module:
-        """An untied copy of a layer that still reads the model's own config object."""
+        """An untied copy of a layer that still reads the model's config object."""
         # The memo keeps every config the layer points to: a copied config would miss later changes.
         configs = {id(m.config): m.config for m in layer.modules() if hasattr(m, "config")}
         return copy.deepcopy(layer, configs)
@@ -137,8 +146,8 @@ class Family(ABC):
         setattr(self.model.get_submodule(parent), attribute, nn.ModuleList(layers))
 
     def unshare_(self) -> None:
-        """Give every depth its own copy of a shared layer."""
-        raise EditError(f"unshare() asked for, but {self.name} models share no layers")
+        """Give every depth a copy of a shared layer."""
+        raise EditError(f"unshare() needs shared layers, but {self.name} models share no layers")
 
     # --- the forward pass, in pieces ---------------------------------------------------------
 
@@ -200,7 +209,7 @@ class Family(ABC):
         """The feed-forward half of layer ``index``, residual and norm included."""
 
     def final_norm(self, states: Tensor) -> Tensor:
-        """What lies between the last layer and the head; also what inner states need to be read."""
+        """What comes between the last layer and the head; inner states need it too to be read."""
         return states
 
     # --- readouts and heads ------------------------------------------------------------------
@@ -238,15 +247,11 @@ class Family(ABC):
 
     def pool(self, first: Tensor) -> Tensor:
         """The pre-trained pooler on first tokens' states (n, D); refused where there is none."""
-        raise RequestError(
-            f"the pooler asked for, but this {self.name} model has none", "take cls or mean"
-        )
+        raise RequestError(f"this {self.name} model has no pooler", "take cls or mean")
 
     def pooler_layer(self) -> nn.Linear:
         """The linear layer of the pooler, which a tanh follows; refused where there is none."""
-        raise RequestError(
-            f"the pooler asked for, but this {self.name} model has none", "take cls or mean"
-        )
+        raise RequestError(f"this {self.name} model has no pooler", "take cls or mean")
 
     def answer(self, states: Tensor) -> Tensor:
         """Start and end logits of a question-answering head: (..., D) → (..., 2)."""
@@ -261,7 +266,7 @@ def head_of(model: PreTrainedModel) -> HeadKind | None:
         if name.endswith(suffix):
             return head
     raise UnsupportedFamily(
-        f"a {name} was given, and Microtome knows no such head",
+        f"{name} has a head that Microtome doesn't support",
         "supported: masked LM, sequence classification, question answering, or no head",
     )
 

@@ -43,17 +43,17 @@ _LIBRARY_ERRORS = (
 
 
 @dataclass(frozen=True)
-class Wish:
-    """Which head the model gets: the checkpoint's own, another, or a fresh one."""
+class HeadChoice:
+    """Which head the model gets: the one stored in the checkpoint, another, or a fresh one."""
 
-    own: HeadName
+    stored: HeadName
     head: HeadName
     is_fresh: bool
     seed: int
 
 
 def build_config(
-    checkpoint: Checkpoint, wish: Wish, labels: Mapping[int, str] | None
+    checkpoint: Checkpoint, choice: HeadChoice, labels: Mapping[int, str] | None
 ) -> PreTrainedConfig:
     """The checkpoint's config as transformers reads it, bounded once more, with the new labels."""
     try:
@@ -62,7 +62,7 @@ def build_config(
         )
     except _LIBRARY_ERRORS as error:
         raise _unloadable(checkpoint.folder, error) from error
-    if wish.is_fresh:
+    if choice.is_fresh:
         config.problem_type = None
         if labels is not None:
             config.id2label = dict(labels)
@@ -75,17 +75,17 @@ def build_config(
 def build_model(
     checkpoint: Checkpoint,
     config: PreTrainedConfig,
-    wish: Wish,
+    choice: HeadChoice,
     *,
     attention: str,
     dtype: torch.dtype,
 ) -> PreTrainedModel:
     """The model with the checkpoint's weights; weights that don't fit it are refused by name."""
-    folder, auto = checkpoint.folder, _AUTO[wish.head]
+    folder, auto = checkpoint.folder, _AUTO[choice.head]
     try:
-        skeleton = _skeleton(config, wish)
-        _check_n_parameters(checkpoint, skeleton, wish)
-        with _random_numbers_from(wish.seed):
+        skeleton = _skeleton(config, choice)
+        _check_n_parameters(checkpoint, skeleton, choice)
+        with _random_numbers_from(choice.seed):
             model, info = auto.from_pretrained(
                 folder,
                 config=copy.deepcopy(config),  # from_pretrained writes into it
@@ -99,53 +99,76 @@ def build_model(
                 ignore_mismatched_sizes=True,  # refused below, by name
                 **_pooler_option(checkpoint, skeleton),
             )
-        _check_keys(info, wish, folder)
-        if wish.is_fresh and wish.own in ("classification", "question-answering"):
-            _renew_head_(model, wish)
+        _check_keys(info, choice, folder)
+        if choice.is_fresh and choice.stored in ("classification", "question-answering"):
+            _renew_head_(model, choice)
     except _LIBRARY_ERRORS as error:
         raise _unloadable(folder, error) from error
     return model
 
 
-def _skeleton(config: PreTrainedConfig, wish: Wish) -> PreTrainedModel:
+def lacks_pooler(model: PreTrainedModel) -> bool:
+    """Whether a headless model has no pooler, where plain transformers would draw a random one."""
+    names = (name for name, _ in model.named_parameters())
+    return _has_optional_pooler(model) and not any(map(is_pooler_tensor, names))
+
+
+def outline(folder: Path) -> PreTrainedModel:
+    """The encoder of a checkpoint without numbers, to be asked about its structure.
+
+    ``adapt(outline(folder)).sharing`` costs no memory for weights; it can't compute anything.
+    """
+    config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+    with torch.device("meta"):
+        encoder: PreTrainedModel = AutoModel.from_config(config, trust_remote_code=False)
+    return encoder
+
+
+def _skeleton(config: PreTrainedConfig, choice: HeadChoice) -> PreTrainedModel:
     """The model without numbers: on the meta device a tensor is a shape and takes no memory."""
     with torch.device("meta"):
-        return _AUTO[wish.head].from_config(
+        return _AUTO[choice.head].from_config(
             copy.deepcopy(config), attn_implementation="eager", trust_remote_code=False
         )
 
 
-def _check_n_parameters(checkpoint: Checkpoint, skeleton: PreTrainedModel, wish: Wish) -> None:
+def _check_n_parameters(
+    checkpoint: Checkpoint, skeleton: PreTrainedModel, choice: HeadChoice
+) -> None:
     """Refuse a config of far more weights than the files hold, before they are allocated.
 
     A few weights too many are named one by one after loading, which says more.
     """
-    wanted = sum(
+    n_described = sum(
         value.numel()
         for name, value in skeleton.named_parameters()
-        if not is_pooler_tensor(name) and not (wish.is_fresh and is_head_tensor(name))
+        if not is_pooler_tensor(name) and not (choice.is_fresh and is_head_tensor(name))
     )
-    stored = sum(tensor.n_elements for tensor in checkpoint.tensors)
+    n_stored = sum(tensor.n_elements for tensor in checkpoint.tensors)
     if checkpoint.is_pickled:  # its tensors can't be seen; each number takes 2 bytes at least
-        stored = sum(file.stat().st_size for file in checkpoint.files) // 2
-    if wanted > 2 * stored:
+        n_stored = sum(file.stat().st_size for file in checkpoint.files) // 2
+    if n_described > 2 * n_stored:
         raise ModelError(
-            f"config.json in {checkpoint.folder} describes {wanted:,} weights, and the files hold "
-            f"{stored:,}",
+            f"config.json in {checkpoint.folder} describes {n_described:,} weights, "
+            f"but the files hold {n_stored:,}",
             "get the checkpoint again, or correct the config",
         )
 
 
 def _pooler_option(checkpoint: Checkpoint, skeleton: PreTrainedModel) -> dict[str, bool]:
     """Without this a headless model of a checkpoint that has no pooler would get a random one."""
-    accepts = "add_pooling_layer" in inspect.signature(type(skeleton).__init__).parameters
     has_pooler = any(is_pooler_tensor(tensor.name) for tensor in checkpoint.tensors)
-    return {"add_pooling_layer": False} if accepts and not has_pooler else {}
+    is_optional = _has_optional_pooler(skeleton)
+    return {"add_pooling_layer": False} if is_optional and not has_pooler else {}
+
+
+def _has_optional_pooler(model: PreTrainedModel) -> bool:
+    return "add_pooling_layer" in inspect.signature(type(model).__init__).parameters
 
 
 @contextmanager
 def _random_numbers_from(seed: int) -> Iterator[None]:
-    """Fresh weights from ``seed``; the caller's random numbers go on as if nothing was drawn."""
+    """Fresh weights from ``seed``; the caller's random numbers continue as if nothing was drawn."""
     state = torch.default_generator.get_state()
     torch.default_generator.manual_seed(seed)
     try:
@@ -154,17 +177,17 @@ def _random_numbers_from(seed: int) -> Iterator[None]:
         torch.default_generator.set_state(state)
 
 
-def _check_keys(info: Mapping[str, Any], wish: Wish, folder: Path) -> None:
-    missing = sorted(name for name in info["missing_keys"] if not _may_miss(name, wish))
+def _check_keys(info: Mapping[str, Any], choice: HeadChoice, folder: Path) -> None:
+    missing = sorted(name for name in info["missing_keys"] if not _may_miss(name, choice))
     if missing:
         raise _misfit(folder, "lacks", missing)
-    unexpected = sorted(name for name in info["unexpected_keys"] if not _may_have(name, wish))
+    unexpected = sorted(name for name in info["unexpected_keys"] if not _may_have(name, choice))
     if unexpected:
         raise _misfit(folder, "has weights that the model has no place for:", unexpected)
     mismatched = sorted(
-        f"{name} {tuple(stored)} instead of {tuple(wanted)}"
-        for name, stored, wanted in info["mismatched_keys"]
-        if not (wish.is_fresh and is_head_tensor(name))
+        f"{name} {tuple(stored)} instead of {tuple(expected)}"
+        for name, stored, expected in info["mismatched_keys"]
+        if not (choice.is_fresh and is_head_tensor(name))
     )
     if mismatched:
         raise _misfit(folder, "has weights of the wrong shape:", mismatched)
@@ -172,30 +195,30 @@ def _check_keys(info: Mapping[str, Any], wish: Wish, folder: Path) -> None:
         raise _misfit(folder, "can't be read:", [str(text) for text in info["error_msgs"]])
 
 
-def _may_miss(name: str, wish: Wish) -> bool:
+def _may_miss(name: str, choice: HeadChoice) -> bool:
     # Only what a fresh head consists of: BERT's classifier sits on a pooler, part of the head here.
-    return wish.is_fresh and (is_head_tensor(name) or is_pooler_tensor(name))
+    return choice.is_fresh and (is_head_tensor(name) or is_pooler_tensor(name))
 
 
-def _may_have(name: str, wish: Wish) -> bool:
+def _may_have(name: str, choice: HeadChoice) -> bool:
     if is_pooler_tensor(name):
         return True  # masked-LM and QA classes have no pooler, their checkpoints often do
     if name.endswith("embeddings.position_ids"):
         return True  # a buffer 0, 1, 2, … that transformers 3 saved; not a weight
     if name.startswith(HEAD_TENSORS["pretraining"]):
         return True  # next-sentence and discriminator heads: no class that is loaded here has them
-    # Another head than the one asked for is left behind; the own one must fit completely.
-    return is_head_tensor(name) and (wish.is_fresh or wish.head == "none")
+    # A head that isn't the chosen one is dropped; the chosen one must fit completely.
+    return is_head_tensor(name) and (choice.is_fresh or choice.head == "none")
 
 
 @torch.no_grad()
-def _renew_head_(model: PreTrainedModel, wish: Wish) -> None:
+def _renew_head_(model: PreTrainedModel, choice: HeadChoice) -> None:
     """Overwrite a head that came from the file: the caller asked for a fresh one.
 
-    Needed where a classifier and a QA head have the same tensor names, or where labels were given.
+    Needed where a classifier and a QA head have the same tensor names, or labels are new.
     """
-    with _random_numbers_from(wish.seed):
-        fresh = _AUTO[wish.head].from_config(
+    with _random_numbers_from(choice.seed):
+        fresh = _AUTO[choice.head].from_config(
             copy.deepcopy(model.config), attn_implementation="eager", trust_remote_code=False
         )
     values = dict(fresh.named_parameters())

@@ -35,7 +35,7 @@ library_name: transformers
 ## How to load it
 ```python
 from transformers import {architecture}
-model = {architecture}.from_pretrained("PATH/TO/THIS/FOLDER")
+model = {architecture}.from_pretrained("PATH/TO/THIS/FOLDER"{options})
 ```
 
 ## Licence
@@ -52,8 +52,12 @@ def model_card(
     provenance: Provenance | None,
     certificate: Mapping[str, object] | None,
     cost: Cost,
+    has_pooler: bool = True,
 ) -> str:
-    """The text of README.md."""
+    """The text of README.md.
+
+    Without ``has_pooler`` it shows how to load the model so that none is drawn at random.
+    """
     license_id = license_of(provenance.path) if provenance else None
     rate = learning_rate_of(provenance.path) if provenance else None
     return _TEMPLATE.format(
@@ -67,6 +71,7 @@ def model_card(
         flops=cost.flops_per_token,
         bytes=cost.bytes,
         architecture=architecture,
+        options="" if has_pooler else ", add_pooling_layer=False",
         license_text=_license_text(license_id),
     )
 

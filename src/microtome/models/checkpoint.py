@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from pathlib import Path
 
 from microtome.errors import ModelError
 from microtome.families.catalogue import FamilyFacts
+from microtome.families.stack import LayerStack
 from microtome.models.configuration import Config, read_config, read_object, size
 from microtome.models.weights import FLOATS, StoredTensor, stored_tensors
 
@@ -38,6 +40,28 @@ class Checkpoint:
         return not self.tensors
 
     @property
+    def stack(self) -> LayerStack:
+        """How the layers are stacked, as the config says it."""
+        n_layers = size(self.config, self.facts.config, "layers")
+        if n_layers is None:
+            key = self.facts.config.layers
+            raise ModelError(
+                f"config.json in {self.folder} has no {key}", f"add {key}, the number of layers"
+            )
+        groups = self.config.get(self.facts.groups or "", 1)
+        return self.facts.stack(n_layers, groups if isinstance(groups, int) else 1)
+
+    @property
+    def weights_applied(self) -> int:
+        """How many weights of layers a token meets; shared ones count at every application."""
+        stored = sum(
+            math.prod(tensor.shape)
+            for tensor in self.tensors
+            if _LAYER.search(tensor.name) or _GROUP.search(tensor.name)
+        )
+        return stored * self.stack.n_layers // len(set(self.stack.sharing))
+
+    @property
     def dtype(self) -> str:
         """The weights' dtype in torch's words: the one that most of their bytes are in."""
         n_bytes: Counter[str] = Counter()
@@ -55,16 +79,18 @@ def look_at(
 ) -> Checkpoint:
     """Check a folder's files, config and weight headers; anything wrong is one clear ModelError.
 
+    ``look_at(Path("my-model")).facts.name`` is its family, known before torch is imported.
+
     ``links_into`` is a further folder that symlinks may point into: the hub's cache keeps its files
-    in ``blobs/`` beside ``snapshots/``.
+    in ``blobs/``, next to ``snapshots/``.
     """
     if not folder.is_dir():
         kind = "is a file" if folder.exists() else "does not exist"
-        raise ModelError(f"{folder} {kind}, and a checkpoint folder was wanted")
+        raise ModelError(f"{folder} {kind}, expected a checkpoint folder")
     _refuse_foreign_links(folder, links_into)
     if not (folder / "config.json").is_file():
         raise ModelError(
-            f"{folder} has no config.json, so it is no model",
+            f"{folder} has no config.json, so it isn't a model",
             "give the folder that config.json and model.safetensors are in",
         )
     if (folder / "adapter_config.json").exists():
@@ -81,6 +107,14 @@ def look_at(
     _check_dtypes(tensors, folder)
     _check_against_config(tensors, config, facts, folder)
     return Checkpoint(folder, config, facts, tensors, files)
+
+
+def look_at_fetched(folder: Path) -> Checkpoint:
+    """Look at a folder that a source was fetched to; its links may lead anywhere.
+
+    The hub's cache has links from a snapshot into ``blobs/``, a folder next to it.
+    """
+    return look_at(folder, links_into=Path(folder.resolve().anchor))
 
 
 def _refuse_foreign_links(folder: Path, links_into: Path | None) -> None:
@@ -102,8 +136,9 @@ def _safetensors_files(folder: Path) -> tuple[Path, ...]:
     for shard in shards:
         if not re.fullmatch(r"[\w.-]+\.safetensors", shard):
             raise ModelError(
-                f"{INDEX} in {folder} names the shard {shard[:100]!r}, and a plain file name "
-                "ending in .safetensors was wanted"
+                f"{INDEX} in {folder} names the shard {shard[:100]!r}, expected a plain file name "
+                "ending in .safetensors",
+                "get the checkpoint again",
             )
         if not (folder / shard).is_file():
             raise ModelError(
@@ -117,7 +152,10 @@ def _weight_map(folder: Path) -> dict[str, str]:
     if not isinstance(weight_map, dict) or not weight_map:
         raise ModelError(f"{INDEX} in {folder} has no weight_map", "get the file again")
     if not all(isinstance(shard, str) for shard in weight_map.values()):
-        raise ModelError(f"{INDEX} in {folder} maps a tensor to something that is no file name")
+        raise ModelError(
+            f"{INDEX} in {folder} maps a tensor to something other than a file name",
+            "get the checkpoint again",
+        )
     return weight_map
 
 
@@ -145,7 +183,7 @@ def _check_index(folder: Path, tensors: dict[str, StoredTensor]) -> None:
     for name, shard in _weight_map(folder).items():
         if name not in tensors or tensors[name].file.name != shard:
             raise ModelError(
-                f"{INDEX} in {folder} puts tensor {name[:100]} into {shard}, and it isn't there",
+                f"{INDEX} in {folder} puts tensor {name[:100]} into {shard}, but it isn't there",
                 "get the checkpoint again",
             )
     extra = sorted(tensors.keys() - _weight_map(folder).keys())
@@ -158,20 +196,20 @@ def _check_index(folder: Path, tensors: dict[str, StoredTensor]) -> None:
 
 
 def _pickled_files(folder: Path, *, allow_pickle: bool) -> tuple[Path, ...]:
-    found = sorted(
+    files = sorted(
         file for pattern in PICKLED for file in folder.glob(pattern) if file.name not in NOT_WEIGHTS
     )
-    if not found:
+    if not files:
         raise ModelError(
             f"{folder} has no weights: neither {WEIGHTS} nor {INDEX}",
             "get the missing file, or save the model again with save_pretrained",
         )
     if not allow_pickle:
         raise ModelError(
-            f"{folder} has its weights only as a pickle ({found[0].name}), which can run code",
+            f"{folder} has its weights only as a pickle ({files[0].name}), which can run code",
             "convert it to safetensors, or add --allow-pickle if you trust it",
         )
-    return tuple(found)
+    return tuple(files)
 
 
 def _check_dtypes(tensors: tuple[StoredTensor, ...], folder: Path) -> None:
@@ -179,8 +217,8 @@ def _check_dtypes(tensors: tuple[StoredTensor, ...], folder: Path) -> None:
         # Old checkpoints carry position_ids, an integer buffer; every weight is a float.
         if tensor.dtype not in FLOATS and not tensor.name.endswith("position_ids"):
             raise ModelError(
-                f"{tensor.file.name} in {folder} keeps {tensor.name[:100]} as {tensor.dtype}, and "
-                "floating-point weights were wanted",
+                f"{tensor.file.name} in {folder} keeps {tensor.name[:100]} as {tensor.dtype}, "
+                "expected floating-point weights",
                 "use the unquantised checkpoint",
             )
 
@@ -188,7 +226,7 @@ def _check_dtypes(tensors: tuple[StoredTensor, ...], folder: Path) -> None:
 def _check_against_config(
     tensors: tuple[StoredTensor, ...], config: Config, facts: FamilyFacts, folder: Path
 ) -> None:
-    """Config and weights must tell of the same number of layers.
+    """Config and weights must have the same number of layers.
 
     transformers would fill layers that the file lacks with random numbers, and only log it.
     """
@@ -197,10 +235,11 @@ def _check_against_config(
         ("layers", _LAYER, size(config, facts.config, "layers")),
         ("layer groups", _GROUP, groups if isinstance(groups, int) else None),
     )
-    for what, pattern, wanted in counts:
-        found = {int(match[1]) for tensor in tensors if (match := pattern.search(tensor.name))}
-        if found and wanted is not None and len(found) != wanted:
+    for what, pattern, declared in counts:
+        stored = {int(match[1]) for tensor in tensors if (match := pattern.search(tensor.name))}
+        if stored and declared is not None and len(stored) != declared:
             raise ModelError(
-                f"config.json in {folder} says {wanted} {what}, and the weights have {len(found)}",
+                f"config.json in {folder} says {declared} {what}, "
+                f"but the weights have {len(stored)}",
                 "get the checkpoint again, or correct the config",
             )

@@ -26,7 +26,7 @@ SIZES = {
     "vocabulary": (1, 2_000_000),
     "positions": (1, 1_000_000),
 }
-# A config may use a family's own name or the general one: DistilBERT reads n_layers and
+# A config may use a family's name or the general one: DistilBERT reads n_layers and
 # num_hidden_layers alike. So every name that any family uses is bounded in every config.
 _BOUNDS: dict[str, tuple[int, int]] = {
     getattr(names, meaning): bounds
@@ -50,8 +50,8 @@ def read_object(file: Path, *, max_bytes: int) -> dict[str, object]:
     size = file.stat().st_size
     if size > max_bytes:
         raise ModelError(
-            f"{file.name} in {file.parent} has {size} bytes, more than {max_bytes} allowed",
-            "this is no ordinary checkpoint; get it from its publisher again",
+            f"{file.name} in {file.parent} has {size} bytes, more than the {max_bytes} allowed",
+            "this isn't an ordinary checkpoint; get it from its publisher again",
         )
     try:
         content = json.loads(file.read_bytes())
@@ -63,7 +63,7 @@ def read_object(file: Path, *, max_bytes: int) -> dict[str, object]:
     if not isinstance(content, dict):
         kind = type(content).__name__
         raise ModelError(
-            f"{file.name} in {file.parent} holds a {kind}, and a JSON object was wanted",
+            f"{file.name} in {file.parent} holds a {kind}, expected a JSON object",
             "get the file again",
         )
     return content
@@ -80,10 +80,10 @@ def read_config(file: Path) -> tuple[dict[str, object], FamilyFacts]:
 
 
 def refuse_own_code(config: Config, where: str) -> None:
-    """Code that a checkpoint brings along (``auto_map``) is never run, so it is refused early."""
+    """Code that comes with a checkpoint (``auto_map``) is never run, so it is refused early."""
     if config.get("auto_map"):
         raise ModelError(
-            f"{where} wants to run code of its own (auto_map)",
+            f"{where} would run code that comes with it (auto_map)",
             "Microtome runs no code from checkpoints; use one of a family that transformers has",
         )
 
@@ -102,7 +102,7 @@ def check_sizes(config: Config, facts: FamilyFacts, where: str) -> None:
 
 
 def size(config: Config, names: ConfigNames, meaning: str) -> int | None:
-    """A size under the family's own key or the general one; None where the config leaves it out."""
+    """A size under the family's key or the general one; None where the config leaves it out."""
     for key in (getattr(names, meaning), getattr(ConfigNames(), meaning)):
         value = config.get(key)
         if isinstance(value, int):
@@ -124,15 +124,14 @@ def _check_bound(config: Config, key: str, low: int, high: int, where: str) -> N
     value = config[key]
     if type(value) is not int:  # a bool is an int to isinstance, and 12.0 layers are none
         raise ModelError(
-            f"config.json in {where} has {key} = {str(value)[:40]!r}, "
-            "and a whole number was wanted",
+            f"config.json in {where} has {key} = {str(value)[:40]!r}, expected a whole number",
             "get the checkpoint again",
         )
     if not low <= value <= high:
         # str() of an integer of a million digits is slow and refused by Python.
         shown = value if abs(value) < 10**30 else "a number of more than 30 digits"
         raise ModelError(
-            f"config.json in {where} has {key} = {shown}, and {low} to {high} was wanted",
+            f"config.json in {where} has {key} = {shown}, expected {low} to {high}",
             "get the checkpoint again",
         )
 
@@ -148,7 +147,7 @@ def _check_heads(config: Config, names: ConfigNames, where: str) -> None:
     head_width = config.get("head_dim")
     if width is not None and heads is not None and head_width not in (None, width // heads):
         raise ModelError(
-            f"config.json in {where} has heads of width {head_width}, and {width} over {heads} "
+            f"config.json in {where} has heads of width {head_width}, but {width} over {heads} "
             f"heads gives {width // heads}",
             "get the checkpoint again",
         )

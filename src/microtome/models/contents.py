@@ -9,6 +9,8 @@ from pathlib import Path
 
 from microtome.models.checkpoint import Checkpoint, look_at
 from microtome.models.configuration import Config
+from microtome.models.tokenizers import TOKENIZER_FILES
+from microtome.models.weights import stored_tensors
 
 CHUNK_BYTES = 1 << 20
 
@@ -22,7 +24,7 @@ _MEANINGLESS = frozenset(
 
 
 def content_hash(folder: str | Path) -> str:
-    """The sha256 of a folder's config and tensors, as hex.
+    """The sha256 of a folder's config and tensors, in hexadecimal: ``content_hash("my-model")``.
 
     Names, dtypes, shapes and bytes of the tensors count, in the order of their names; the way they
     are spread over shards, the order in a file, and config entries without meaning don't.
@@ -30,6 +32,17 @@ def content_hash(folder: str | Path) -> str:
     path = Path(folder).resolve()
     # The caller names the folder: whether its links may be followed is for load() to decide.
     return content_hash_of(look_at(path, links_into=Path(path.anchor), allow_pickle=True))
+
+
+def tokenizer_hash(folder: str | Path) -> str:
+    """The sha256 of a folder's tokenizer files, byte for byte: what decides how text is cut."""
+    digest = hashlib.sha256()
+    for name in TOKENIZER_FILES:
+        file = Path(folder) / name
+        if file.is_file():
+            digest.update(f"{name} {file.stat().st_size} ".encode())
+            digest.update(file.read_bytes())
+    return digest.hexdigest()
 
 
 def content_hash_of(checkpoint: Checkpoint) -> str:
@@ -45,8 +58,6 @@ def _state(file: Path) -> tuple[str, int, int]:
 
 @lru_cache(maxsize=64)
 def _hash(folder: Path, config_text: str, states: tuple[tuple[str, int, int], ...]) -> str:
-    from microtome.models.weights import stored_tensors
-
     digest = hashlib.sha256(config_text.encode())
     files = [folder / name for name, _, _ in states]
     if any(file.suffix != ".safetensors" for file in files):

@@ -35,7 +35,10 @@ class Cost:
 
 
 def cost(model: PreTrainedModel, *, length: int = 128) -> Cost:
-    """Count a model's parameters (tied ones once), FLOPs per token of a text, and bytes."""
+    """Count a model's parameters (tied ones once), FLOPs per token, and bytes.
+
+    ``length`` is that of the text in tokens: attention costs more per token in a longer one.
+    """
     # named_parameters gives a shared tensor once.
     n_parameters = sum(value.numel() for _, value in model.named_parameters())
     provenance = provenance_of(model)
@@ -53,7 +56,7 @@ def _layer_flops(family: Family, length: int) -> float:
 
 
 def _outer_flops(family: Family, length: int) -> float:
-    """What lies around the blocks: projections of the embeddings, pooler, head."""
+    """What is outside the blocks: projections of the embeddings, pooler, head."""
     inside = f"{family.layers_path}."
     total = 0.0
     for name, module in family.model.named_modules():

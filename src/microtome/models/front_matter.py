@@ -1,4 +1,4 @@
-"""What a model card's front matter says: licence and learning rate. The card may be anybody's."""
+"""What a model card's front matter says: licence, learning rate. A card may come from anybody."""
 
 from __future__ import annotations
 
@@ -35,5 +35,5 @@ def _front_matter(folder: Path) -> str:
         return ""
     with card.open(encoding="utf-8", errors="replace") as stream:
         text = stream.read(MAX_CARD_CHARACTERS)
-    front, found, _ = text.removeprefix("---\n").partition("\n---")
-    return front if found and text.startswith("---\n") else ""
+    front, fence, _ = text.removeprefix("---\n").partition("\n---")
+    return front if fence and text.startswith("---\n") else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from microtome.errors import RequestError, UnsupportedFamily
@@ -27,7 +27,7 @@ _REFUSED = {
 }
 
 # The first parts of tensor names in a checkpoint file, by the head that they belong to. The names
-# of the encoder's own tensors never begin with one of these, in any family.
+# of the encoder's tensors never begin with one of these, in any family.
 HEAD_TENSORS: dict[str, tuple[str, ...]] = {
     "mlm": (
         "cls.predictions.",
@@ -76,11 +76,24 @@ def own_head(checkpoint: Checkpoint) -> HeadName:
 
 
 def checked_head(head: str) -> HeadName:
-    """A head asked for by name."""
+    """A head by its name."""
     for known in HEADS:
         if head == known:
             return known
-    raise RequestError(f"head {head!r} was asked for", f"heads: {', '.join(HEADS)}")
+    raise RequestError(f"head must be one of {', '.join(HEADS)}, got {head!r}")
+
+
+def stored_labels(config: Mapping[str, object]) -> list[str]:
+    """The outputs of a stored classification head; transformers leaves two unnamed ones out.
+
+    ``stored_labels(look_at(folder).config)`` might be ``["negative", "positive"]``.
+    """
+    labels = config.get("id2label")
+    if isinstance(labels, dict) and labels:
+        ordered = sorted(labels.items(), key=lambda item: int(item[0]))
+        return [str(label) for _, label in ordered]
+    n_labels = config.get("num_labels")
+    return [f"LABEL_{index}" for index in range(n_labels if isinstance(n_labels, int) else 2)]
 
 
 def is_head_tensor(name: str) -> bool:

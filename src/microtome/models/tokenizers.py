@@ -52,8 +52,8 @@ def load_tokenizer(
     n_tokens = max(tokenizer.get_vocab().values(), default=-1) + 1
     if n_embeddings is not None and n_tokens > n_embeddings:
         raise ModelError(
-            f"the tokenizer of {source.name} has {n_tokens} tokens, and the model's vocabulary "
-            f"{n_embeddings}",
+            f"the tokenizer of {source.name} has {n_tokens} tokens, but the model has "
+            f"{n_embeddings} embeddings",
             "the tokenizer belongs to another model; get the right one",
         )
     return tokenizer
@@ -71,7 +71,7 @@ def _refuse_huge_files(folder: Path) -> None:
         if (folder / file).is_file() and (folder / file).stat().st_size > MAX_TOKENIZER_BYTES:
             raise ModelError(
                 f"{file} in {folder} has more than {MAX_TOKENIZER_BYTES:,} bytes",
-                "this is no ordinary tokenizer; get it from its publisher again",
+                "this isn't an ordinary tokenizer; get it from its publisher again",
             )
 
 

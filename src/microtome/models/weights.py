@@ -54,7 +54,7 @@ def stored_tensors(file: Path) -> tuple[StoredTensor, ...]:
         n_header = int.from_bytes(stream.read(LENGTH_BYTES), "little")
         if n_header > MAX_HEADER_BYTES or n_header > size - LENGTH_BYTES:
             raise _broken(
-                file, f"announces a header of {n_header} bytes, and the file has {size} bytes"
+                file, f"announces a header of {n_header} bytes, but the file has {size} bytes"
             )
         header = _parsed(file, stream.read(n_header))
     if len(header) > MAX_TENSORS:
@@ -97,12 +97,12 @@ def _entry(file: Path, name: str, entry: object, data: int) -> StoredTensor:
     if not _are_counts(shape) or not _are_counts(offsets) or len(offsets) != 2:
         raise _broken(file, f"gives tensor {name[:100]!r} no usable shape and offsets")
     begin, end = offsets
-    wanted = math.prod(shape) * ITEM_BYTES[dtype]
-    if end - begin != wanted:
+    n_bytes = math.prod(shape) * ITEM_BYTES[dtype]
+    if end - begin != n_bytes:
         raise _broken(
-            file, f"gives tensor {name[:100]!r} {end - begin} bytes, and its shape needs {wanted}"
+            file, f"gives tensor {name[:100]!r} {end - begin} bytes, but its shape needs {n_bytes}"
         )
-    return StoredTensor(name, dtype, tuple(shape), file, data + begin, wanted)
+    return StoredTensor(name, dtype, tuple(shape), file, data + begin, n_bytes)
 
 
 def _are_counts(values: object) -> TypeGuard[list[int]]:

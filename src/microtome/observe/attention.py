@@ -75,7 +75,7 @@ def stream(
     device: torch.device | str | None = None,
     dtype: torch.dtype | None = None,
 ) -> int:
-    """Run ``model`` (and ``other`` beside it) and hand every map to all ``reductions``.
+    """Run ``model`` (and ``other`` with it) and hand every map to all ``reductions``.
 
     Gives the number of texts that were cut to fit the position table.
     """
@@ -99,7 +99,7 @@ def stream(
 
 
 def _blocks(families: Sequence[Family], chunk: Chunk, texts: Texts) -> Iterator[MapBlock]:
-    """All layers' blocks of one chunk. What lies behind the last layer's maps isn't computed."""
+    """All layers' blocks of one chunk. Nothing after the last layer's maps is computed."""
     runs = [_MapRun(family, chunk) for family in families]
     for index in range(families[0].shape.n_layers):
         for run in runs:
@@ -153,7 +153,7 @@ class _MapRun:
 
     @property
     def is_last(self) -> bool:
-        """Whether the run is in the last layer, behind whose maps nothing is computed."""
+        """Whether the run is in the last layer, after whose maps nothing is computed."""
         return self.index == self.family.shape.n_layers - 1
 
     def maps_of(self, group: Group) -> Tensor:

@@ -120,7 +120,7 @@ def decode(
 def _asked_depths(depths: Sequence[int] | None, n_layers: int) -> tuple[int, ...]:
     asked = tuple(range(n_layers + 1)) if depths is None else tuple(sorted(set(depths)))
     if not asked or asked[0] < 0 or asked[-1] > n_layers:
-        raise RequestError(f"depths {list(asked)} asked for, some of 0 to {n_layers} wanted")
+        raise RequestError(f"expected depths from 0 to {n_layers}, got {list(asked)}")
     return asked
 
 
@@ -285,6 +285,6 @@ def _check_ids(texts: Texts, n_tokens: int) -> None:
     highest = int(texts.ids.max())
     if highest >= n_tokens:
         raise RequestError(
-            f"token id {highest} given, but the vocabulary has {n_tokens} tokens",
+            f"token id {highest} is not in the vocabulary of {n_tokens} tokens",
             "encode the texts with the model's own tokenizer",
         )

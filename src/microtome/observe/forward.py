@@ -15,6 +15,7 @@ from microtome.errors import RequestError
 from microtome.families import adapt
 from microtome.families.seam import Family
 from microtome.observe.packing import Chunk, Group
+from microtome.observe.texts import Encoded
 
 HALVES = (torch.float16, torch.bfloat16)
 
@@ -104,7 +105,7 @@ def depths(family: Family, chunk: Chunk) -> Iterator[Tensor]:
 def finished(family: Family, states: Tensor, chunk: Chunk, *, start: int) -> Tensor:
     """From the states at depth ``start`` to the head's logits, with the shortest way at the end.
 
-    Classification (n, labels); question answering (T, 2).
+    Classification (n, labels); question answering (T, 2); a masked LM (n, 5).
     """
     last = family.shape.n_layers - 1
     for index in range(start, last):
@@ -126,10 +127,49 @@ def read(family: Family, states: Tensor, chunk: Chunk) -> Tensor:
         return family.classify(text_means(states, chunk))
     if family.head == "question-answering":
         return family.answer(states)
-    raise RequestError(
-        f"predictions asked for, but the model has {family.head or 'no'} head",
-        "give a model with a classification or question-answering head",
-    )
+    return masked_answers(family, states, chunk)
+
+
+def check_head(family: Family, texts: Encoded) -> None:
+    """Refuse a model that has no answer to texts: without a head, or without masks for an MLM's."""
+    if family.head in ("classification", "question-answering"):
+        return
+    if family.head != "mlm" or getattr(texts, "targets", None) is None:
+        raise RequestError(
+            f"predictions asked for, but the model has {family.head or 'no'} head",
+            "give a model with a classification or question-answering head; a masked LM answers"
+            " texts with masks",
+        )
+
+
+def masked_answers(family: Family, states: Tensor, chunk: Chunk) -> Tensor:
+    """A masked LM's answers, by text (n, 5): see ``tasks.scoring.masked_tokens.COLUMNS``.
+
+    ``states`` are normed. Only masked tokens go through the head: the vocabulary is wide.
+    """
+    assert chunk.targets is not None  # see check_head
+    rows = torch.nonzero(chunk.targets >= 0).squeeze(1)
+    targets = chunk.targets[rows]
+    logits = family.mlm_decoder()(family.mlm_features(states[rows])).float()
+    guessed = logits.argmax(1)
+    loss = functional.cross_entropy(logits, targets, reduction="none")
+    counted = torch.stack([torch.ones_like(loss), (guessed == targets).float(), loss], 1)
+    texts = text_of_rows(chunk)[rows]
+    sums = counted.new_zeros(len(chunk.texts), 3).index_add_(0, texts, counted)
+    ends = [
+        counted.new_zeros(len(chunk.texts)).scatter_reduce_(
+            0, texts, guessed.float(), how, include_self=False
+        )
+        for how in ("amin", "amax")
+    ]
+    return torch.cat([sums, torch.stack(ends, 1)], 1)
+
+
+def text_of_rows(chunk: Chunk) -> Tensor:
+    """Which of the chunk's texts each row belongs to (T,)."""
+    lengths = [group.length for group in chunk.groups for _ in range(group.n_texts)]
+    repeats = torch.tensor(lengths, device=chunk.ids.device)
+    return torch.repeat_interleave(repeats)
 
 
 def text_means(values: Tensor, chunk: Chunk) -> Tensor:
@@ -154,7 +194,7 @@ def first_tokens(family: Family, index: int, states: Tensor, chunk: Chunk) -> Fi
     """Attention of every text's first token, without projecting the other tokens.
 
     A query of one token meets keys that are linear in the states, so the key matrix goes to the
-    query's side, and the value matrix behind the weighted mean: (H·D) products per token each
+    query's side, and the value matrix after the weighted mean: (H·D) products per token each
     instead of (D·D). Rotated keys and sliding windows take the plain way.
     """
     rows = chunk.first_rows

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from microtome.observe.texts import IntArray, Texts
+from microtome.observe.texts import AnyInts, IntArray, Texts
 
 TOKENS_IN_FLIGHT = 800
 """Enough for the matrix products to run at full speed, few enough for states to stay in cache."""
@@ -54,6 +54,7 @@ class Chunk:
     groups: tuple[Group, ...]
     texts: IntArray  # (n,) which text of the input each one is
     tokens: IntArray  # (T,) which token of the input each row is
+    targets: Tensor | None = None  # (T,) the token that a row's [MASK] hides, −1 where it has none
 
     @property
     def n_tokens(self) -> int:
@@ -90,6 +91,7 @@ class Chunk:
             groups=tuple(group.repeated(times) for group in self.groups),
             texts=np.concatenate(texts),
             tokens=self.tokens[rows.numpy()],
+            targets=None if self.targets is None else self.targets[on_device],
         )
 
 
@@ -120,13 +122,18 @@ def _chunk(texts: Texts, chosen: IntArray, device: torch.device) -> Chunk:
     positions = np.arange(ends[-1]) - np.repeat(ends - lengths, lengths)
     tokens = np.repeat(texts.offsets[chosen], lengths) + positions
     segments = np.zeros_like(tokens) if texts.segments is None else texts.segments[tokens]
+
+    def on_device(values: AnyInts) -> Tensor:
+        return torch.from_numpy(np.asarray(values, dtype=np.int64)).to(device)
+
     return Chunk(
-        ids=torch.from_numpy(np.asarray(texts.ids[tokens], dtype=np.int64)).to(device),
-        positions=torch.from_numpy(positions).to(device),
-        segments=torch.from_numpy(np.asarray(segments, dtype=np.int64)).to(device),
+        ids=on_device(texts.ids[tokens]),
+        positions=on_device(positions),
+        segments=on_device(segments),
         groups=_groups(lengths),
         texts=chosen,
         tokens=tokens,
+        targets=None if texts.targets is None else on_device(texts.targets[tokens]),
     )
 
 

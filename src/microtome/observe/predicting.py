@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from microtome.errors import RequestError
 from microtome.observe import forward
 from microtome.observe.packing import TOKENS_IN_FLIGHT, Chunk, packed
 from microtome.observe.texts import Encoded, fitted
@@ -29,15 +28,13 @@ def predict(
 ) -> FloatArray:
     """Logits in the order of the texts: (n, labels), or (T, 2) for question answering.
 
+    A masked LM gives (n, 5) numbers about the masked tokens of each text.
+
     A question-answering model gives start and end logits for every token; tokens beyond the
     position table get −inf.
     """
     family = forward.bound(model, device=device, dtype=dtype)
-    if family.head not in ("classification", "question-answering"):
-        raise RequestError(
-            f"predictions asked for, but the model has {family.head or 'no'} head",
-            "give a model with a classification or question-answering head",
-        )
+    forward.check_head(family, texts)
     own = fitted(texts, family.n_positions)
     by_token = family.head == "question-answering"
     gathered: FloatArray | None = None

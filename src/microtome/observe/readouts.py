@@ -12,6 +12,7 @@ from transformers import PreTrainedModel
 from microtome.errors import RequestError
 from microtome.families import adapt
 from microtome.families.seam import Family
+from microtome.observe.forward import bound
 
 ReadoutName = Literal["auto", "mlm", "tied"]
 
@@ -43,7 +44,7 @@ def readout_of(
     """
     if name not in get_args(ReadoutName):
         raise RequestError(
-            f"readout {name} given, one of {', '.join(get_args(ReadoutName))} wanted",
+            f"readout must be one of {', '.join(get_args(ReadoutName))}, got {name}",
             "a fitted head is handed over as a Readout",
         )
     if graft is not None:
@@ -67,7 +68,9 @@ def grafted(family: Family, donor: PreTrainedModel) -> Readout:
     """``graft``: another checkpoint's MLM head on this model's states."""
     other = adapt(donor)
     if other.head != "mlm":
-        raise RequestError(f"--graft given a model with {other.head or 'no'} head, an MLM wanted")
+        raise RequestError(
+            f"--graft expects a model with an MLM head, got one with {other.head or 'no'} head"
+        )
     ours, theirs = family.shape, other.shape
     for what in ("width", "vocabulary"):
         mine, its = getattr(ours, what), getattr(theirs, what)
@@ -77,8 +80,6 @@ def grafted(family: Family, donor: PreTrainedModel) -> Readout:
                 "take the checkpoint that this model was fine-tuned from",
             )
     if donor.dtype != family.model.dtype or donor.device != family.model.device:
-        from microtome.observe.forward import bound
-
         other = bound(donor, device=family.model.device, dtype=family.model.dtype)
     return _with_head("graft", family, other)
 

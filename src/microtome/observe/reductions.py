@@ -107,7 +107,7 @@ def on_previous(block: MapBlock) -> Tensor:
 
 
 def on_next(block: MapBlock) -> Tensor:
-    """The share that goes to the token behind. The last token has none and adds 0."""
+    """The share that goes to the next token. The last token has none and adds 0."""
     return _diagonal(block, 1)
 
 
@@ -156,7 +156,7 @@ def on_links(links: Mapping[int, Sequence[tuple[int, int]]], *, how: str = "max"
     Texts without a link are left out.
     """
     if how not in ("max", "mean"):
-        raise RequestError(f"how={how} given, max or mean wanted")
+        raise RequestError(f"how must be max or mean, got {how}")
 
     def measure(block: MapBlock) -> Tensor:
         found = block.maps.new_full(block.maps.shape[:2], torch.nan)

@@ -24,7 +24,7 @@ ROWS_TOGETHER = 1600
 def scanned_together(n_depths: int, n_rows: int) -> list[int]:
     """How many depths of ``n_rows`` rows each go into one scan; as evenly as can be.
 
-    Never more rows than are wanted together, unless one depth has more: short texts leave fewer
+    Never more rows than were asked for together, unless one depth has more: short texts leave fewer
     rows of a chunk to read, and the peak of memory would come with them, late.
     """
     together = max(1, ROWS_TOGETHER // max(1, n_rows))
@@ -71,7 +71,7 @@ class VocabularyScan:
 class _Race:
     """The rows of one scan. They are sorted by true token, so those of a chunk are a slice.
 
-    Tokens before the true one beat it with an equal score, tokens behind it only with a higher.
+    Tokens before the true one beat it with an equal score, tokens after it only with a higher.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class _Race:
         self.true = torch.zeros(n_rows, dtype=features.dtype, device=ids.device)
         self.first_of_own = torch.ones(n_rows, dtype=torch.bool, device=ids.device)
         self.before = torch.full_like(self.true, -torch.inf)
-        self.behind = self.before.clone()
+        self.after = self.before.clone()
         self.answer = torch.zeros_like(self.first_of_own)
         if can_leave:
             self.surely_beaten = _surely_beaten_above(readout, features, ids)
@@ -102,7 +102,7 @@ class _Race:
         low, high = self.bounds[place : place + 2]
         logits = self._logits(start, stop)
         best = logits.amax(1)
-        torch.maximum(self.behind[:low], best[:low], out=self.behind[:low])
+        torch.maximum(self.after[:low], best[:low], out=self.after[:low])
         torch.maximum(self.before[high:], best[high:], out=self.before[high:])
         if low < high:
             own, local = logits[low:high], self.ids[low:high] - start
@@ -118,7 +118,7 @@ class _Race:
 
     def leave(self) -> int:
         """Drop rows that can't win any more, if they are many; how many were found beaten."""
-        running = torch.maximum(self.before, self.behind) <= self.surely_beaten
+        running = torch.maximum(self.before, self.after) <= self.surely_beaten
         running &= self.first_of_own
         n_running = int(running.sum())
         n_beaten = len(running) - n_running
@@ -134,12 +134,12 @@ class _Race:
 
     def result(self) -> Tensor:
         """The answer for every row that started."""
-        won = self.first_of_own & (self.before < self.true) & (self.behind <= self.true)
+        won = self.first_of_own & (self.before < self.true) & (self.after <= self.true)
         self.answer[self.rows] = won
         return self.answer
 
     def _keep(self, running: Tensor) -> None:
-        for name in ("rows", "ids", "features", "true", "first_of_own", "before", "behind"):
+        for name in ("rows", "ids", "features", "true", "first_of_own", "before", "after"):
             setattr(self, name, getattr(self, name)[running])
         self.surely_beaten = self.surely_beaten[running]
         self.bounds = self._bounds()

@@ -1,9 +1,14 @@
-"""How fast one model is beside another: plain forward passes on the same texts, by turns."""
+"""How fast one model is compared with another: plain forward passes on the same texts, by turns.
+
+Both run as plain transformers run them, padded, because that is how an edited checkpoint is used
+elsewhere. They take turns in short slices, so that whatever else the machine does hits both alike.
+"""
 
 from __future__ import annotations
 
 import time
-from statistics import median
+from dataclasses import dataclass, replace
+from statistics import median, quantiles
 
 import numpy as np
 import torch
@@ -12,36 +17,84 @@ from transformers import PreTrainedModel
 
 from microtome.observe.texts import Encoded
 
-SAMPLE = 64  # texts
-BATCH = 16
-TURNS = 5
+BATCH = 32
+SINGLE_TURNS, BATCH_TURNS = 15, 9
+ATTEMPTS = 3
+# A model with fewer layers that seems slower, or faster than its layers explain, was disturbed.
+SLOWEST, FASTEST = 0.97, 1.35
 
 Batch = dict[str, Tensor]
 
 
-def relative_speed(model: PreTrainedModel, base: PreTrainedModel, texts: Encoded) -> float:
-    """Tokens per second of ``model`` over those of ``base``; the median of several turns.
+@dataclass(frozen=True)
+class Timing:
+    """A model timed by turns with its base; seconds are medians of the turns.
 
-    Both run as plain transformers run them, padded batch by padded batch, because that is how an
-    edited checkpoint is used elsewhere. They take turns, so that whatever else the machine does
-    hits both alike. It is a measurement: the second digit is noise.
+    ``speed`` is that of batches relative to the base's, with its quartiles over turns; all three
+    are None where the machine was too busy to tell.
     """
-    batches = padded_batches(texts, base)
-    ratios = []
-    for turn in range(TURNS + 1):
-        ours, theirs = _seconds(model, batches), _seconds(base, batches)
-        if turn:  # the first one warms up
-            ratios.append(theirs / ours)
-    return float(median(ratios))
+
+    speed: float | None
+    speed_low: float | None
+    speed_high: float | None
+    latency_ms: float  # one text
+    base_latency_ms: float
+    batch_ms: float  # 32 texts
+    base_batch_ms: float
 
 
-def padded_batches(texts: Encoded, model: PreTrainedModel) -> list[Batch]:
-    """The first texts, sorted by length, as plain transformers takes them."""
-    offsets = np.asarray(texts.offsets[: SAMPLE + 1], dtype=np.int64)
-    order = np.argsort(np.diff(offsets), kind="stable")
+def time_against(
+    model: PreTrainedModel, base: PreTrainedModel, texts: Encoded, *, share: float
+) -> Timing:
+    """Time ``model`` and ``base`` on the same texts.
+
+    ``share`` is the part of the base's layers that the model has: a ratio that it can't explain is
+    measured again, and given up after three attempts.
+    """
+    singles, batch = padded(texts, base, n_texts=SINGLE_TURNS, size=1), padded(texts, base)
+    for _ in range(ATTEMPTS):
+        timing = _timed(model, base, singles, batch)
+        if timing.speed is not None and SLOWEST <= timing.speed <= FASTEST / share:
+            return timing
+    return replace(timing, speed=None, speed_low=None, speed_high=None)
+
+
+def _timed(
+    model: PreTrainedModel, base: PreTrainedModel, singles: list[Batch], batch: list[Batch]
+) -> Timing:
+    one, many = (
+        _turns(model, base, singles, SINGLE_TURNS), _turns(model, base, batch, BATCH_TURNS)
+    )  # fmt: skip
+    low, speed, high = quantiles([theirs / ours for ours, theirs in many], n=4)
+    milliseconds = (
+        1000 * median(turn[side] for turn in turns) for turns in (one, many) for side in (0, 1)
+    )
+    return Timing(speed, low, high, *milliseconds)
+
+
+def _turns(
+    model: PreTrainedModel, base: PreTrainedModel, batches: list[Batch], n_turns: int
+) -> list[tuple[float, float]]:
+    """Seconds of (model, base), turn by turn; the first turn warms up and doesn't count."""
+    turns = []
+    for turn in range(n_turns + 1):
+        batch = batches[turn % len(batches)]
+        order = (model, base) if turn % 2 else (base, model)  # neither always comes first
+        first, second = (_seconds(timed, batch) for timed in order)
+        if turn:
+            turns.append((first, second) if turn % 2 else (second, first))
+    return turns
+
+
+def padded(
+    texts: Encoded, model: PreTrainedModel, *, n_texts: int = BATCH, size: int = BATCH
+) -> list[Batch]:
+    """The first ``n_texts`` texts in batches of ``size``, as plain transformers takes them."""
+    offsets = np.asarray(texts.offsets[: n_texts + 1], dtype=np.int64)
     batches = []
-    for start in range(0, len(order), BATCH):
-        rows = [texts.ids[offsets[i] : offsets[i + 1]] for i in order[start : start + BATCH]]
+    for start in range(0, len(offsets) - 1, size):
+        places = range(start, min(start + size, len(offsets) - 1))
+        rows = [texts.ids[offsets[i] : offsets[i + 1]] for i in places]
         ids = np.full((len(rows), max(map(len, rows))), model.config.pad_token_id or 0)
         for place, row in enumerate(rows):
             ids[place, : len(row)] = row
@@ -53,8 +106,7 @@ def padded_batches(texts: Encoded, model: PreTrainedModel) -> list[Batch]:
 
 
 @torch.no_grad()
-def _seconds(model: PreTrainedModel, batches: list[Batch]) -> float:
+def _seconds(model: PreTrainedModel, batch: Batch) -> float:
     started = time.perf_counter()
-    for batch in batches:
-        model(**batch)
+    model(**batch)
     return time.perf_counter() - started

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from microtome.errors import RequestError
 from microtome.families.seam import Family
 from microtome.observe import forward
 from microtome.observe.packing import Chunk, packed
@@ -77,11 +76,7 @@ def sweep(
     """
     check_how(how)
     family = forward.bound(model, device=device, dtype=dtype)
-    if family.head not in ("classification", "question-answering"):
-        raise RequestError(
-            f"a head sweep asked for, but the model has {family.head or 'no'} head",
-            "give a model with a classification or question-answering head",
-        )
+    forward.check_head(family, texts)
     chosen = _targets(family, targets)
     own = fitted(texts, family.n_positions)
     by_token = family.head == "question-answering" and reduce is None
@@ -203,7 +198,8 @@ def _variants(split: _SplitLayer, targets: Sequence[Target]) -> list[Tensor]:
     for index in range(start, higher + 1):
         states = _layer_with_heads_off(family, index, states, chunk, targets, split)
     logits = forward.finished(family, states, chunk, start=max(start, higher + 1))
-    return _by_variant(logits, split.chunk, n_variants, by_token=family.reads == "all")
+    by_token = family.head == "question-answering"
+    return _by_variant(logits, split.chunk, n_variants, by_token=by_token)
 
 
 def _layer_with_heads_off(

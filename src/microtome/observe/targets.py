@@ -38,7 +38,7 @@ def target(family: Family, patterns: Pattern | Iterable[Pattern]) -> Target:
     """One target from ``"3.7"``, ``"3.*"``, ``"*.7"`` or several of them at once."""
     listed = [patterns] if isinstance(patterns, str | HeadPattern | Head) else list(patterns)
     if not listed:
-        raise RequestError("an empty set of heads given, at least one head wanted")
+        raise RequestError("expected at least one head, got an empty set")
     shape = family.shape
     read = [HeadPattern.parse(str(pattern)) for pattern in listed]
     heads = {head for one in read for head in one.expand(shape.n_layers, shape.n_heads)}
@@ -60,7 +60,7 @@ def every_head_and_layer(family: Family) -> tuple[Target, ...]:
 def check_how(how: str) -> None:
     """Refuse an unknown way of switching off."""
     if how not in HOWS:
-        raise RequestError(f"how={how} given, one of {', '.join(HOWS)} wanted")
+        raise RequestError(f"how must be one of {', '.join(HOWS)}, got {how}")
 
 
 def by_first_layer(targets: Sequence[Target]) -> dict[int, list[int]]:

@@ -50,6 +50,7 @@ class Texts:
     special: BoolArray
     n_truncated: int = 0
     source: IntArray | None = None  # (T,) which token of the given texts each one is; None: all
+    targets: AnyInts | None = None  # (T,) the token that [MASK] hides, −1 elsewhere; None: no masks
 
     @property
     def lengths(self) -> IntArray:
@@ -87,13 +88,15 @@ def fitted(texts: Encoded, n_positions: int) -> Texts:
     offsets = np.asarray(texts.offsets, dtype=np.int64)
     lengths = np.diff(offsets)
     if len(lengths) == 0:
-        raise DataError("0 texts given, at least 1 wanted")
+        raise DataError("expected at least 1 text, got none")
     if lengths.min() < 1:
         empty = int(lengths.argmin())
         raise DataError(f"text {empty} has no tokens at all", "an empty text is [CLS] [SEP]")
     long = lengths > n_positions
+    targets: AnyInts | None = getattr(texts, "targets", None)
     if not long.any():
-        return Texts(texts.ids, offsets, texts.segments, np.asarray(texts.special, bool))
+        special = np.asarray(texts.special, bool)
+        return Texts(texts.ids, offsets, texts.segments, special, targets=targets)
     place = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
     length = np.repeat(lengths, lengths)
     # The last token is [SEP]: without it a cut text would look like no text the model ever saw.
@@ -106,7 +109,19 @@ def fitted(texts: Encoded, n_positions: int) -> Texts:
         np.asarray(texts.special, bool)[kept],
         int(long.sum()),
         np.flatnonzero(kept),
+        None if targets is None else targets[kept],
     )
+
+
+def first_texts(texts: Encoded, n_texts: int) -> Texts:
+    """The first ``n_texts`` of some texts."""
+    offsets = np.asarray(texts.offsets[: n_texts + 1], dtype=np.int64)
+    rows = slice(int(offsets[-1]))
+    targets: AnyInts | None = getattr(texts, "targets", None)
+    return Texts(
+        texts.ids[rows], offsets, None if texts.segments is None else texts.segments[rows],
+        texts.special[rows], targets=None if targets is None else targets[rows],
+    )  # fmt: skip
 
 
 def _flat(rows: Sequence[Sequence[int | bool]]) -> IntArray:

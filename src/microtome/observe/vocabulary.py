@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from microtome.observe.texts import BoolArray, Texts
 
 TOKEN_CLASSES = ("special", "first", "inner", "punctuation", "continuation")
-"""Every token is in one: special (and [UNK]); the one right behind [CLS]; then by what it is."""
+"""Every token is in one: special (and [UNK]); the first one after [CLS]; then by what it is."""
 
 SPECIAL, FIRST, INNER, PUNCTUATION, CONTINUATION = range(len(TOKEN_CLASSES))
 
@@ -65,8 +65,8 @@ def token_classes(texts: Texts, vocabulary: Vocabulary) -> NDArray[np.uint8]:
     classes[vocabulary.continuation[ids]] = CONTINUATION
     classes[vocabulary.punctuation[ids]] = PUNCTUATION
     starts = texts.offsets[:-1]
-    behind = np.minimum(starts + texts.special[starts], texts.offsets[1:] - 1)
-    classes[behind] = FIRST
+    after = np.minimum(starts + texts.special[starts], texts.offsets[1:] - 1)
+    classes[after] = FIRST
     classes[texts.special | vocabulary.special[ids]] = SPECIAL
     return classes
 

@@ -7,8 +7,8 @@ can't be right is marked ``suspect`` and kept as printed.
 from __future__ import annotations
 
 from microtome.papers.claims import CLAIMS, Claim, claims
-from microtome.papers.figures import FIGURES, PaperFigure, matching, model_name
 from microtome.papers.names import KAO_A, KAO_B, KOVALEVA, SINGH
+from microtome.papers.printed_numbers import FIGURES, PaperFigure, matching, model_name
 
 __all__ = [
     "CLAIMS",

@@ -21,14 +21,14 @@ class Claim:
 
     @property
     def source(self) -> str:
-        """Where it stands."""
+        """The paper and the place in it."""
         return f"{self.paper}, {self.place}"
 
 
 CLAIMS: tuple[Claim, ...] = (
     Claim("decoding", "inner depths", "inner depths that give back at least 80 % of the tokens",
         "those of most models, except depth 0 and BERT-large", KAO_B, "section 4.1"),
-    Claim("decoding", "first token", "the token right behind [CLS], last depth",
+    Claim("decoding", "first token", "the token after [CLS], last depth",
         "59 % over SST-2, far below the average token", KAO_B, "section 4.1"),
     Claim("decoding", "control", "whether skip connections and LayerNorm alone explain it",
         "almost impossible to claim", KAO_B, "section 4.1",
@@ -52,13 +52,13 @@ CLAIMS: tuple[Claim, ...] = (
         "section 4.2"),
     Claim("duplication", "decoded", "decoding the last state as depth grows",
         "ALBERT-base holds for about 6 extra layers, ALBERT-large about 80 % at 50 layers", KAO_B,
-        "section 4.1", "the 80 % stands in Kao et al. 2020, section 2.2"),
+        "section 4.1", "the 80 % is from Kao et al. 2020, section 2.2"),
     Claim("duplication", "xlarge", "decoding ALBERT-xlarge as depth grows",
         "drops more quickly, as xxlarge does", KAO_B, "section 4.1",
         "Kao et al. 2020 names xxlarge alone"),
     Claim("ensembling", "ensembles", "ensembles over depths against three seeds",
         "certainly boost the performance on SQuAD 2.0", KAO_B, "section 4.2",
-        "F1 of the top-3 ensembles of ALBERT-base and -xxlarge lies below the baseline's"),
+        "F1 of the top-3 ensembles of ALBERT-base and -xxlarge is below the baseline's"),
     Claim("reinitialization", "little data", "a pre-trained model on 1 % of SST-2",
         "better than one trained from scratch on 10 or 100 times the data", SINGH, "section 6.1.1"),
     Claim("reinitialization", "middle layers", "middle layers re-initialised, small SST-2",
@@ -80,7 +80,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim("weight-drift", "depth", "distance from the pre-trained weights", "grows with depth",
         SINGH, "section 6.3"),
     Claim("weight-drift", "data", "with more training data", "shifts up, and grows more steeply",
-        SINGH, "section 6.3", "more data were also more updates"),
+        SINGH, "section 6.3", "more data also meant more updates"),
     Claim("weight-drift", "cola", "CoLA", "a more noisy pattern", SINGH, "appendix B"),
     Claim("attention-patterns", "heterogeneous", "share of heterogeneous maps",
         "at most 32 % (MRPC) to 61 % (QQP)", KOVALEVA, "BERT's self-attention patterns",
@@ -101,8 +101,8 @@ CLAIMS: tuple[Claim, ...] = (
         "predominantly [CLS] (earlier layers) and [SEP] (later layers)", KOVALEVA,
         "Attention to linguistic features"),
     Claim("linguistic-features", "features", "increases through fine-tuning",
-        "nouns and direct objects on MRPC, RTE, QQP, negation on QNLI; negligible beside"
-        " [CLS] and [SEP]", KOVALEVA, "Attention to linguistic features"),
+        "nouns and direct objects on MRPC, RTE, QQP, negation on QNLI; negligible"
+        " compared with [CLS] and [SEP]", KOVALEVA, "Attention to linguistic features"),
     Claim("token-links", "diagonal", "heads for verb–subject and noun–pronoun links",
         "coincide with diagonal heads", KOVALEVA, "Token-to-token attention"),
     Claim("token-links", "cls", "what [CLS] attends to most in the output layer",
@@ -125,4 +125,4 @@ CLAIMS: tuple[Claim, ...] = (
 
 def claims(experiment: str) -> tuple[Claim, ...]:
     """What the papers say about an experiment, in words."""
-    return tuple(one for one in CLAIMS if one.experiment == experiment)
+    return tuple(claim for claim in CLAIMS if claim.experiment == experiment)

@@ -15,7 +15,7 @@ from typing import Any
 
 from microtome.views import Curve, HeatMap, Sentences, Table, View
 
-Rows = Iterable[Sequence[Any]]
+Lines = Iterable[Sequence[Any]]
 _FORMULA = re.compile(r"'*[=+\-@\t\r\n＝＋－＠]")
 
 
@@ -29,7 +29,7 @@ def unguarded(text: str) -> str:
     return text[1:] if text.startswith("'") and _FORMULA.match(text) else text
 
 
-def csv_bytes(columns: Sequence[str], rows: Rows) -> bytes:
+def csv_bytes(columns: Sequence[str], rows: Lines) -> bytes:
     """A CSV file with a header."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\r\n")
@@ -73,7 +73,7 @@ def view_csv(view: View) -> bytes:
     return csv_bytes(("row", "position", "token", "decoded"), _sentence_rows(view))
 
 
-def _curve_rows(view: Curve) -> Rows:
+def _curve_rows(view: Curve) -> Lines:
     for series in view.series:
         for i, (x, y) in enumerate(zip(series.x, series.y, strict=True)):
             low = series.low[i] if i < len(series.low) else None
@@ -81,14 +81,14 @@ def _curve_rows(view: Curve) -> Rows:
             yield series.name, x, y, low, high
 
 
-def _map_rows(view: HeatMap) -> Rows:
+def _map_rows(view: HeatMap) -> Lines:
     marked = set(view.marked)
     for i, row in enumerate(view.values):
         for j, value in enumerate(row):
             yield view.rows[i], view.columns[j], value, (i, j) in marked
 
 
-def _sentence_rows(view: Sentences) -> Rows:
+def _sentence_rows(view: Sentences) -> Lines:
     for label, decoded in view.decoded:
         for position, token in enumerate(decoded):
             given = view.tokens[position] if position < len(view.tokens) else None

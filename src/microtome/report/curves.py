@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from microtome.report.drawing import Drawing, Label, Mark, Shape, marker
+from microtome.report.drawing import Drawing, Label, Mark, Outline, marker
 from microtome.report.palette import N_SERIES
 from microtome.report.text import is_number, number, plain, shortened, width_of
 from microtome.views import Curve, Series
@@ -30,7 +30,7 @@ class Scale:
         return self.start + (value - self.low) / (self.high - self.low) * (self.end - self.start)
 
     def inside(self, value: float) -> float:
-        """The pixel of a value, or of the end of the axis that it lies beyond."""
+        """The pixel of a value; beyond the axis, that of its end."""
         return self(min(max(value, self.low), self.high))
 
 
@@ -68,12 +68,12 @@ def _legend(series: Sequence[Series], width: float) -> tuple[list[Mark], float]:
     """The names of the lines, in as many rows as they need, and the height they take."""
     marks: list[Mark] = []
     x, y = 4.0, 14.0
-    for i, one in enumerate(series):
-        name = shortened(plain(one.name), width - 48, 12)
+    for i, line in enumerate(series):
+        name = shortened(plain(line.name), width - 48, 12)
         taken = 34 + width_of(name, 12) + 18
         if x > 4 and x + taken - 18 > width:
             x, y = 4.0, y + LINE
-        marks.append(Shape(((x, y - 4), (x + 26, y - 4)), _pen(one, i)))
+        marks.append(Outline(((x, y - 4), (x + 26, y - 4)), _pen(line, i)))
         marks.append(marker(i, x + 13, y - 4, 4, f"dot{i % N_SERIES}"))
         marks.append(Label(x + 34, y, name, "name"))
         x += taken
@@ -85,7 +85,7 @@ def _pen(series: Series, i: int) -> str:
 
 
 def _x_scale(series: Sequence[Series], width: float) -> Scale:
-    values = [x for one in series for x in one.x if is_number(x)] or [0.0, 1.0]
+    values = [x for line in series for x in line.x if is_number(x)] or [0.0, 1.0]
     low, high = min(values), max(values)
     if low == high:
         low, high = low - 0.5, high + 0.5
@@ -101,17 +101,17 @@ def _x_scale(series: Sequence[Series], width: float) -> Scale:
 def _y_scale(view: Curve, top: float, bottom: float) -> Scale:
     values = [
         float(v)
-        for one in view.series
-        for column in (one.y, one.low, one.high)
+        for line in view.series
+        for column in (line.y, line.low, line.high)
         for v in column
         if v is not None and is_number(v)
     ] or [0.0, 1.0]
     low, high = min(values), max(values)
-    drawn = [float(v) for one in view.series for v in one.y if v is not None and is_number(v)]
+    drawn = [float(v) for line in view.series for v in line.y if v is not None and is_number(v)]
     if view.percent and drawn and min(drawn) >= 0 and max(drawn) <= 1:
-        low, high = max(low, 0.0), min(high, 1.0)  # no share lies outside, whatever its interval
+        low, high = max(low, 0.0), min(high, 1.0)  # a share can't be outside, whatever its interval
         if high - low > 0.4:
-            low, high = 0.0, 1.0  # one that moves this much is read on the whole scale
+            low, high = 0.0, 1.0  # a share that moves this much is read on the whole scale
     ticks = nice_ticks(low, high, 5)
     return Scale(ticks[0], ticks[-1], bottom, top, ticks)
 
@@ -134,12 +134,12 @@ def _axes(x: Scale, y: Scale, view: Curve, top: float, height: float) -> Iterato
     factor = 100 if view.percent else 1
     decimals = max(0, -math.floor(math.log10(step * factor) + 1e-9))
     for tick in y.ticks:
-        yield Shape(((LEFT, y(tick)), (x.end + 8, y(tick))), "grid")
+        yield Outline(((LEFT, y(tick)), (x.end + 8, y(tick))), "grid")
         text = f"{factor * tick:.{decimals}f}".replace("-", "−")
         yield Label(LEFT - 8, y(tick) + 4, text, anchor="end")
-    yield Shape(((LEFT, bottom), (x.end + 8, bottom)), "axis")
+    yield Outline(((LEFT, bottom), (x.end + 8, bottom)), "axis")
     for tick in x.ticks:
-        yield Shape(((x(tick), bottom), (x(tick), bottom + 4)), "axis")
+        yield Outline(((x(tick), bottom), (x(tick), bottom + 4)), "axis")
         yield Label(x(tick), bottom + 18, f"{tick:g}".replace("-", "−"), anchor="middle")
     middle = (LEFT + x.end) / 2
     name = shortened(plain(view.x_label), x.end - LEFT, 12)
@@ -170,14 +170,14 @@ def _band(series: Series, i: int, x: Scale, y: Scale) -> Iterator[Mark]:
         if len(ends) > 1:
             upper = [(x(at), y.inside(high)) for at, _, high in ends]  # type: ignore[arg-type]
             lower = [(x(at), y.inside(low)) for at, low, _ in reversed(ends)]  # type: ignore[arg-type]
-            yield Shape((*upper, *lower), f"band{i % N_SERIES}", closed=True)
+            yield Outline((*upper, *lower), f"band{i % N_SERIES}", closed=True)
 
 
 def _line(series: Series, i: int, x: Scale, y: Scale) -> Iterator[Mark]:
     for run in _runs(series):
         points = tuple((x(series.x[k]), y(series.y[k])) for k in run)  # type: ignore[arg-type]
         if len(points) > 1:
-            yield Shape(points, _pen(series, i))
+            yield Outline(points, _pen(series, i))
 
 
 def _dots(series: Series, i: int, x: Scale, y: Scale, view: Curve) -> Iterator[Mark]:

@@ -10,7 +10,7 @@ Anchor = Literal["start", "middle", "end"]
 
 
 @dataclass(frozen=True)
-class Shape:
+class Outline:
     """A line through points, or the area they enclose."""
 
     points: tuple[Point, ...]
@@ -41,7 +41,7 @@ class Label:
     anchor: Anchor = "start"
 
 
-Mark = Shape | Circle | Label
+Mark = Outline | Circle | Label
 
 
 @dataclass(frozen=True)
@@ -54,10 +54,10 @@ class Drawing:
     summary: str
 
 
-def box(x: float, y: float, width: float, height: float, pen: str, hint: str = "") -> Shape:
+def box(x: float, y: float, width: float, height: float, pen: str, hint: str = "") -> Outline:
     """A rectangle."""
     corners = ((x, y), (x + width, y), (x + width, y + height), (x, y + height))
-    return Shape(corners, pen, closed=True, hint=hint)
+    return Outline(corners, pen, closed=True, hint=hint)
 
 
 def marker(kind: int, x: float, y: float, radius: float, pen: str, hint: str = "") -> Mark:
@@ -70,4 +70,4 @@ def marker(kind: int, x: float, y: float, radius: float, pen: str, hint: str = "
         2: ((x, y - r), (x + r, y + 0.8 * r), (x - r, y + 0.8 * r)),
         3: ((x, y - r), (x + r, y), (x, y + r), (x - r, y)),
     }[kind % 4]  # fmt: skip
-    return Shape(corners, pen, closed=True, hint=hint)
+    return Outline(corners, pen, closed=True, hint=hint)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
-from microtome.report.drawing import Drawing, Label, Mark, Shape, box
+from microtome.report.drawing import Drawing, Label, Mark, Outline, box
 from microtome.report.palette import N_STEPS
 from microtome.report.text import is_number, number, plain, shortened, width_of
-from microtome.views import HeatMap
+from microtome.views import HeatMap, View
 
 TOP = 42
 GAP = 2
@@ -40,6 +40,29 @@ def draw_heat_map(view: HeatMap, *, width: float) -> Drawing:
     return Drawing(wide, bottom + 58, tuple(marks), _summary(view))
 
 
+def on_one_scale(views: Sequence[View]) -> tuple[View, ...]:
+    """The views, heat maps of the same value with the same colours: a reader compares them."""
+    spans: dict[tuple[str, bool, bool], list[float]] = {}
+    for view in views:
+        if isinstance(view, HeatMap):
+            spans.setdefault(_value_of(view), []).extend(known_values(view))
+    return tuple(
+        replace(view, span=(min(spans[key]), max(spans[key])))
+        if isinstance(view, HeatMap) and view.span is None and spans[key := _value_of(view)]
+        else view
+        for view in views
+    )
+
+
+def _value_of(view: HeatMap) -> tuple[str, bool, bool]:
+    return view.value_label, view.diverging, view.percent
+
+
+def known_values(view: HeatMap) -> list[float]:
+    """The cells of a map that were measured."""
+    return [float(v) for row in view.values for v in row if v is not None and is_number(v)]
+
+
 def _grid(view: HeatMap, width: float) -> Grid:
     names = [plain(name) for name in view.rows]
     names.append(_row_heading(view))
@@ -61,8 +84,8 @@ class _Colors:
     """The step of the colour map that a value falls on."""
 
     def __init__(self, view: HeatMap) -> None:
-        known = [float(v) for row in view.values for v in row if v is not None and is_number(v)]
-        self.low, self.high = min(known, default=0.0), max(known, default=0.0)
+        known = view.span or known_values(view) or (0.0,)
+        self.low, self.high = min(known), max(known)
         if view.diverging:
             reach = max(abs(self.low), abs(self.high))
             self.low, self.high = -reach, reach
@@ -109,7 +132,7 @@ def _labels(view: HeatMap, grid: Grid) -> Iterator[Mark]:
 
 
 def _cells(view: HeatMap, grid: Grid, scale: _Colors) -> Iterator[Mark]:
-    marked = set(view.marked)
+    marked, mark = set(view.marked), plain(view.mark_label)
     size = grid.cell - GAP, grid.height - GAP
     for i, row in enumerate(view.values):
         for j, value in enumerate(row):
@@ -122,7 +145,7 @@ def _cells(view: HeatMap, grid: Grid, scale: _Colors) -> Iterator[Mark]:
                 yield box(x + 0.5, y + 0.5, size[0] - 1, size[1] - 1, "missing", hint)
                 continue
             pen = scale.pen(value)
-            yield box(x, y, *size, pen, hint + (", significant" if (i, j) in marked else ""))
+            yield box(x, y, *size, pen, hint + (f", {mark}" if (i, j) in marked else ""))
             if grid.shows_values:
                 middle = x + size[0] / 2, y + size[1] / 2 + 4
                 yield Label(*middle, _short(view, value), f"{pen}t", anchor="middle")
@@ -132,8 +155,8 @@ def _cells(view: HeatMap, grid: Grid, scale: _Colors) -> Iterator[Mark]:
                 yield _diamond(*corner, 4.0, f"{pen}t")
 
 
-def _diamond(x: float, y: float, r: float, pen: str) -> Shape:
-    return Shape(((x, y - r), (x + r, y), (x, y + r), (x - r, y)), pen, closed=True)
+def _diamond(x: float, y: float, r: float, pen: str) -> Outline:
+    return Outline(((x, y - r), (x + r, y), (x, y + r), (x - r, y)), pen, closed=True)
 
 
 def _legend(view: HeatMap, scale: _Colors, y: float, wide: float) -> Iterator[Mark]:
@@ -153,14 +176,16 @@ def _legend(view: HeatMap, scale: _Colors, y: float, wide: float) -> Iterator[Ma
     yield Label(right + 10, y + 9, shortened(unit, wide - right - 12, 12), "name")
     if view.marked:
         yield _diamond(right + 14, y + 20, 4.0, "sign")
-        yield Label(right + 24, y + 24, "significant")
+        text = shortened(plain(view.mark_label), wide - right - 26, 12)
+        yield Label(right + 24, y + 24, text)
 
 
 def _summary(view: HeatMap) -> str:
-    known = [v for row in view.values for v in row if v is not None and is_number(v)]
+    known = known_values(view)
     words = f"{plain(view.title)}. Heat map, {len(view.rows)} {plain(view.row_label)} rows by"
     words += f" {len(view.columns)} {plain(view.column_label)} columns"
     if not known:
         return f"{words}; nothing measured."
     ends = f"{_short(view, min(known))} to {_long(view, max(known))}"
-    return f"{words}; {ends}; {len(view.marked)} significant."
+    marks = f"; {len(view.marked)} {plain(view.mark_label)}" if view.marked else ""
+    return f"{words}; {ends}{marks}."

@@ -1,8 +1,8 @@
-"""Small drawings beside a table's rows: a change with its interval, against no change."""
+"""Small drawings in a table's rows: a change with its interval, against no change."""
 
 from __future__ import annotations
 
-from microtome.report.drawing import Circle, Drawing, Label, Mark, Shape
+from microtome.report.drawing import Circle, Drawing, Label, Mark, Outline
 from microtome.report.text import is_number, number
 from microtome.views import Table
 
@@ -37,8 +37,8 @@ def _interval(cells: list[object]) -> Interval | None:
 
 def draw_intervals(table: Table) -> list[Drawing]:
     """The scale, then a drawing for every row; none where there is nothing to draw."""
-    found = intervals_of(table)
-    known = [end for one in found if one for end in one]
+    intervals = intervals_of(table)
+    known = [end for interval in intervals if interval for end in interval]
     if not known:
         return []
     low, high = min(*known, 0.0), max(*known, 0.0)
@@ -47,7 +47,7 @@ def draw_intervals(table: Table) -> list[Drawing]:
     def x(value: float) -> float:
         return EDGE + (value - low) / span * (WIDTH - 2 * EDGE)
 
-    zero = Shape(((x(0), 0), (x(0), HEIGHT)), "axis")
+    zero = Outline(((x(0), 0), (x(0), HEIGHT)), "axis")
     percent = any(name in table.percent for name in ESTIMATES)
     scale = [Label(min(max(x(0), 6.0), WIDTH - 6), 13, "0", anchor="middle")]
     for value, anchor in ((low, "start"), (high, "end")):
@@ -56,14 +56,15 @@ def draw_intervals(table: Table) -> list[Drawing]:
             text = number(value, percent=percent, plus=True)
             scale.append(Label(place, 13, text, anchor="start" if anchor == "start" else "end"))
     drawings = [Drawing(WIDTH, HEIGHT, tuple(scale), "scale of the intervals")]
-    for one in found:
+    for interval in intervals:
         marks: list[Mark] = [zero]
         summary = "no interval"
-        if one is not None:
-            ends = [number(v, percent=percent, plus=True) for v in one]
+        if interval is not None:
+            ends = [number(v, percent=percent, plus=True) for v in interval]
             summary = f"{ends[0]} ({ends[1]} to {ends[2]})"
             middle = HEIGHT / 2
-            marks.append(Shape(((x(one[1]), middle), (x(one[2]), middle)), "line0", hint=summary))
-            marks.append(Circle(x(one[0]), middle, 4, "dot0", summary))
+            value, low_end, high_end = map(x, interval)
+            marks.append(Outline(((low_end, middle), (high_end, middle)), "line0", hint=summary))
+            marks.append(Circle(value, middle, 4, "dot0", summary))
         drawings.append(Drawing(WIDTH, HEIGHT, tuple(marks), summary))
     return drawings

@@ -6,19 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from microtome.views import View
+from microtome.papers.comparison import Reported
+from microtome.views import Step, View
 
 Status = Literal["done", "failed", "left out", "not run yet"]
-
-
-@dataclass(frozen=True)
-class Reported:
-    """One figure of a paper beside ours: what was reported, what was measured, where it stands."""
-
-    what: str
-    paper: str
-    measured: str
-    source: str
 
 
 @dataclass(frozen=True)
@@ -39,7 +30,10 @@ class Section:
 
 @dataclass(frozen=True)
 class Page:
-    """A whole report. ``answers`` are the sentences of the front page."""
+    """A whole report: ``answers`` are its first sentences, ``steps`` say what to do next.
+
+    ``notes`` are what a reader must know of the data: rows left out, labels matched by position.
+    """
 
     title: str
     model: str
@@ -47,4 +41,6 @@ class Page:
     answers: tuple[str, ...]
     sections: tuple[Section, ...]
     front: tuple[View, ...] = ()
+    steps: tuple[Step, ...] = ()
+    notes: tuple[str, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)  # versions, machine, seeds, command

@@ -1,11 +1,13 @@
-"""A drawing as a PDF file, through matplotlib: the same marks in the same places."""
+"""A drawing as a PDF file, through matplotlib (extra ``pdf``): the same marks, the same places."""
 
 from __future__ import annotations
 
+import importlib.util
 import io
 import warnings
 from typing import Any
 
+from microtome.errors import MissingExtra
 from microtome.report.drawing import Circle, Drawing, Label, Mark
 from microtome.report.palette import LIGHT, PENS
 
@@ -20,11 +22,19 @@ SETTINGS: dict[Any, Any] = {
 NO_DATES: dict[str, Any] = {"Creator": "Microtome", "Producer": None, "CreationDate": None}
 
 
+def can_write_pdf() -> bool:
+    """Whether matplotlib is installed; a report without PDF files is still complete."""
+    return importlib.util.find_spec("matplotlib") is not None
+
+
 def pdf_file(drawing: Drawing) -> bytes:
     """The bytes of a PDF; the same drawing gives the same bytes."""
-    import matplotlib
-    from matplotlib.backends.backend_pdf import FigureCanvasPdf
-    from matplotlib.figure import Figure
+    try:
+        import matplotlib
+        from matplotlib.backends.backend_pdf import FigureCanvasPdf
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise MissingExtra.named("matplotlib", "pdf") from error
 
     inches = drawing.width / PIXELS_PER_INCH, drawing.height / PIXELS_PER_INCH
     out = io.BytesIO()

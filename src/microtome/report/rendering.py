@@ -8,8 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from microtome.errors import install_command
 from microtome.report.curves import draw_curve
 from microtome.report.drawing import Drawing
 from microtome.report.heatmaps import draw_heat_map
@@ -19,9 +22,6 @@ from microtome.report.palette import DARK, LIGHT, pen_rules, variables
 from microtome.report.svg import FONTS, inline_svg
 from microtome.report.text import column_texts, heading, is_number, paragraphs, plain
 from microtome.views import Cell, Curve, HeatMap, Sentences, Table, View
-
-if TYPE_CHECKING:
-    from jinja2 import Environment
 
 WIDE, NARROW = 800.0, 326.0  # drawn twice: text keeps its size on a telephone
 
@@ -51,23 +51,19 @@ def draw(view: View, *, width: float = WIDE) -> Drawing | None:
 
 
 def drawn(view: View) -> str:
-    """A figure at both widths, as SVG inside the page."""
-    from markupsafe import Markup
-
+    """A figure at both widths, as SVG inside the page; every text in it is escaped."""
     parts = []
     for kind, width in (("wide", WIDE), ("narrow", NARROW)):
         drawing = draw(view, width=width)
         assert drawing is not None
         fits = " fits" if drawing.width <= width else ""  # else it scrolls in its box
         parts.append(inline_svg(drawing, kind=kind + fits))
-    return Markup("".join(parts))  # every text in it went through html.escape
+    return "".join(parts)
 
 
 def interval_drawings(table: Table) -> list[str]:
     """The intervals of a table, drawn: the head of their column, then one for every row."""
-    from markupsafe import Markup
-
-    return [Markup(inline_svg(one, kind="interval")) for one in draw_intervals(table)]
+    return [inline_svg(drawing, kind="interval") for drawing in draw_intervals(table)]
 
 
 @dataclass(frozen=True)
@@ -145,24 +141,22 @@ def _fact(value: object) -> str:
 @cache
 def environment() -> Environment:
     """The templates; every expression is escaped."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    made = Environment(
+    templates = Environment(
         loader=PackageLoader("microtome.report", "templates"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters["plain"] = plain
-    made.filters["heading"] = heading
-    made.filters["paragraphs"] = paragraphs
-    made.globals.update(
+    templates.filters["plain"] = plain
+    templates.filters["heading"] = heading
+    templates.filters["paragraphs"] = paragraphs
+    templates.globals.update(
         drawn=drawn, table_rows=table_rows, numeric_columns=numeric_columns,
         sentence_rows=sentence_rows, listed=listed, interval_drawings=interval_drawings,
         change_columns=change_columns,
     )  # fmt: skip
-    return made
+    return templates
 
 
 def asset(name: str) -> str:
@@ -180,7 +174,7 @@ def style() -> str:
 
 @cache
 def notebook_style() -> str:
-    """The style of a view outside the page: light, since a notebook's own colours aren't known."""
+    """The style of a view outside the page: light, since the notebook's colours aren't known."""
     colours = "background:var(--paper);color:var(--ink)"
     fonts = f".mt{{--fonts:{FONTS};{variables(LIGHT)};{colours};font:15px/1.5 var(--fonts)}}"
     return f"{fonts}{pen_rules('.mt')}{asset('views.css')}"
@@ -201,11 +195,16 @@ def policy(script: str, sheet: str) -> str:
 
 
 def page_html(
-    page: Page, front: list[Shown], sections: list[tuple[Section, str, list[Shown]]]
+    page: Page,
+    front: list[Shown],
+    sections: list[tuple[Section, str, list[Shown]]],
+    *,
+    has_pdf: bool,
 ) -> str:
-    """The whole page; each section comes with the name of its CSV file and its views."""
-    from markupsafe import Markup
+    """The whole page; each section comes with the name of its CSV file and its views.
 
+    Without PDF files (``has_pdf``) the page says how to get them.
+    """
     script, sheet = asset("page.js"), style()
     asked = {section.finding: (i, section) for i, (section, _, _) in enumerate(sections, 1)}
     context: dict[str, Any] = {
@@ -214,20 +213,20 @@ def page_html(
         "sections": sections,
         "answers": [(answer, asked.get(answer)) for answer in page.answers],
         "policy": policy(script, sheet),
-        "script": Markup(script),  # our own file
-        "style": Markup(sheet),  # our own file
+        "script": script,
+        "style": sheet,
+        "has_pdf": has_pdf,
+        "pdf_command": install_command("pdf"),
     }
     return environment().get_template("page.html").render(context)
 
 
 def notebook_html(views: Sequence[View], *, title: str = "", texts: Sequence[str] = ()) -> str:
     """Views with some words above them, for a notebook."""
-    from markupsafe import Markup
-
     context: dict[str, Any] = {
         "title": title,
         "texts": texts,
         "views": [Shown(view) for view in views],
-        "style": Markup(notebook_style()),  # our own file
+        "style": notebook_style(),
     }
     return environment().get_template("view.html").render(context)

@@ -1,4 +1,4 @@
-"""A drawing as SVG: inside the page, or as a file of its own."""
+"""A drawing as SVG: inside the page, or as a file."""
 
 from __future__ import annotations
 

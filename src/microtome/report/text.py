@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from microtome.views import Cell
 
 MINUS = "−"
-# Bidirectional controls reorder what stands around them: "gnp.exe" reads as "exe.png".
+# Bidirectional controls reorder what is around them: "gnp.exe" reads as "exe.png".
 _ACTING = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufff9-\ufffb\ufffe\uffff\ud800-\udfff]"
 )
@@ -23,7 +23,7 @@ _BREAKS = re.compile(r"[\t\r\n]+")
 
 def plain(text: object) -> str:
     r"""The text with acting characters spelled out (``\u202e``) and line breaks as spaces."""
-    return _ACTING.sub(lambda found: f"\\u{ord(found[0]):04x}", _BREAKS.sub(" ", str(text)))
+    return _ACTING.sub(lambda match: f"\\u{ord(match[0]):04x}", _BREAKS.sub(" ", str(text)))
 
 
 def paragraphs(text: str) -> list[str]:
@@ -61,8 +61,22 @@ def signed(text: str, *, plus: bool = False) -> str:
 def column_texts(values: Sequence[Cell], *, percent: bool = False, plus: bool = False) -> list[str]:
     """The cells of one column, with the same number of digits in all of them."""
     numbers = [float(v) for v in values if isinstance(v, (int, float)) and is_number(v)]
+    if not percent and _are_counts(numbers):
+        values = [_as_count(v) for v in values]
+        numbers = [v for v in numbers if v <= 1]
     decimals = _decimals(numbers)
     return [_cell(v, decimals, percent=percent, plus=plus) for v in values]
+
+
+def _are_counts(numbers: Sequence[float]) -> bool:
+    """Whether all above 1 are whole: counts, or training sizes, which are shares or rows."""
+    above = [v for v in numbers if abs(v) > 1]
+    return bool(above) and all(v.is_integer() for v in above)
+
+
+def _as_count(value: Cell) -> Cell:
+    """400.0 rows are 400 rows; a share of 1.0 stays one."""
+    return int(value) if isinstance(value, float) and is_number(value) and abs(value) > 1 else value
 
 
 def _decimals(numbers: Sequence[float]) -> int:
@@ -89,7 +103,7 @@ def _cell(value: Cell, decimals: int, *, percent: bool, plus: bool) -> str:
 
 
 def percents(value: float, *, plus: bool = False) -> str:
-    """A share in percent, one decimal: ``87.3``, or ``+1.2`` where signs are wanted."""
+    """A share in percent, one decimal: ``87.3``, or ``+1.2`` with ``plus``."""
     text = f"{100 * value:.1f}"
     return signed("0.0" if text == "-0.0" else text, plus=plus)
 

@@ -1,12 +1,22 @@
-"""Writing a report: the page, every figure as SVG and PDF, every view and all rows as CSV."""
+"""Writing a report: the page, every figure as SVG and PDF, every view and all rows as CSV.
+
+PDF files need matplotlib (extra ``pdf``); without it the page says how to get them.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from itertools import accumulate
 from pathlib import Path
 
+from microtome import files
+from microtome.report.csvs import rows_csv, view_csv
+from microtome.report.heatmaps import on_one_scale
 from microtome.report.page import Page
+from microtome.report.pdf import can_write_pdf, pdf_file
+from microtome.report.rendering import Shown, draw, notebook_html, page_html
+from microtome.report.svg import svg_file
 from microtome.views import View
 
 PAGE, FIGURES, TABLES = "report.html", "figures", "tables"
@@ -15,62 +25,58 @@ PAGE, FIGURES, TABLES = "report.html", "figures", "tables"
 def write(page: Page, folder: str | Path) -> Path:
     """Write the report into a folder and return the page's path.
 
-    The same page gives the same bytes. Each file is whole or absent; the page comes last.
+    ``folder/report.html`` is the page, ``figures`` and ``tables`` hold its parts as files. The same
+    page gives the same bytes. Each file is whole or absent; the page comes last. For example
+    ``write(Page("Mine", "my-model", "my-task", ("It works.",), sections=()), "out")``.
     """
-    from microtome.report.csvs import rows_csv, view_csv
-    from microtome.report.rendering import Shown, page_html
-
-    folder = Path(folder)
+    folder, has_pdf = Path(folder), can_write_pdf()
     names = _Names()
     front = [Shown(view, names.stem("front", view.title)) for view in page.front]
     sections = []
     tables: dict[str, bytes] = {}
     for section in page.sections:
         rows_name = names.stem(section.name, "rows") if section.rows else ""
-        shown = [Shown(view, names.stem(section.name, view.title)) for view in section.views]
+        views = on_one_scale(section.views)
+        shown = [Shown(view, names.stem(section.name, view.title)) for view in views]
         sections.append((section, rows_name, shown))
         if rows_name:
             tables[f"{rows_name}.csv"] = rows_csv(section.rows)
-    every = front + [one for _, _, shown in sections for one in shown]
-    tables |= {f"{one.stem}.csv": view_csv(one.view) for one in every}
-    _store(folder / FIGURES, _figures((one.stem, one.view) for one in every))
+    all_views = front + [view for _, _, shown in sections for view in shown]
+    tables |= {f"{shown.stem}.csv": view_csv(shown.view) for shown in all_views}
+    _store(folder / FIGURES, _figures(all_views, has_pdf=has_pdf))
     _store(folder / TABLES, tables)
-    html = page_html(page, front, sections)
+    html = page_html(page, front, sections, has_pdf=has_pdf)
     _store(folder, {PAGE: html.encode("utf-8", "backslashreplace")})
     return folder / PAGE
 
 
 def html_of(*views: View, title: str = "", texts: Sequence[str] = ()) -> str:
-    """Views as HTML on their own, for notebooks; a title and paragraphs may stand above them."""
-    from microtome.report.rendering import notebook_html
+    """Views as HTML by themselves, for notebooks, below a title and paragraphs if given.
 
-    return notebook_html(views, title=title, texts=texts)
+    ``IPython.display.HTML(html_of(view))`` shows one.
+    """
+    return notebook_html(on_one_scale(views), title=title, texts=texts)
 
 
-def _figures(views: Iterable[tuple[str, View]]) -> dict[str, bytes]:
-    from microtome.report.pdf import pdf_file
-    from microtome.report.rendering import draw
-    from microtome.report.svg import svg_file
-
-    made = {}
-    for stem, view in views:
-        drawing = draw(view)
+def _figures(views: Iterable[Shown], *, has_pdf: bool) -> dict[str, bytes]:
+    figures = {}
+    for shown in views:
+        drawing = draw(shown.view)
         if drawing is not None:
-            made[f"{stem}.svg"] = svg_file(drawing).encode("utf-8", "backslashreplace")
-            made[f"{stem}.pdf"] = pdf_file(drawing)
-    return made
+            figures[f"{shown.stem}.svg"] = svg_file(drawing).encode("utf-8", "backslashreplace")
+            if has_pdf:
+                figures[f"{shown.stem}.pdf"] = pdf_file(drawing)
+    return figures
 
 
 def _store(folder: Path, contents: dict[str, bytes]) -> None:
-    from microtome.runs import atomic
-
     if not contents:
         return
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise atomic.storage_error(error, folder) from error
-    atomic.write_all(folder, contents)
+        raise files.storage_error(error, folder) from error
+    files.write_all(folder, contents)
 
 
 class _Names:
@@ -90,4 +96,7 @@ class _Names:
 
 
 def _slug(text: str, longest: int) -> str:
-    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:longest].strip("-")
+    """Whole words of a text, as many as there is room for; a single long one is cut."""
+    words = re.findall(r"[a-z0-9]+", text.lower())
+    n_fitting = sum(end <= longest + 1 for end in accumulate(len(word) + 1 for word in words))
+    return "-".join(words[: max(1, n_fitting)])[:longest]

@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from microtome.errors import RequestError
-from microtome.runs.executor import Executor, InlineExecutor, Task, context_of, measured
+from microtome.runs.executor import Executor, InlineExecutor, ReadyTrial, context_of, measured
 from microtome.runs.interrupts import Interrupts, Stopped
-from microtome.runs.machine import n_cores
 from microtome.runs.order import distinct
 from microtome.runs.progress import Progress
 from microtome.runs.record import Record
@@ -24,6 +23,7 @@ from microtome.runs.runner import RunResult, open_run, run_trials
 from microtome.runs.store import Store
 from microtome.runs.trackers import make_tracker
 from microtome.runs.trial import Trial, seed_for
+from microtome.threads import threads_each
 
 __all__ = [
     "Context",
@@ -54,11 +54,18 @@ def run(
     progress: bool = True,
     track: str | None = None,
     ray_address: str | None = None,
+    notes: Sequence[str] = (),
+    whole: bool = False,
 ) -> RunResult:
     """Run the trials into ``folder``; what is stored there already isn't run again.
 
+    ``run(trials, "out", {"model": "mine"}).rows`` are the rows of all trials. ``request`` says what
+    the run is about: a later call with the same one, or a wider one, resumes; another is refused.
     ``workers=0`` runs in this process. A failed trial doesn't raise: it is in ``.failed``.
-    Ctrl-C or SIGTERM raises ``Stopped``, a full disk ``StorageError``; the same call goes on.
+    ``notes`` are lines about what is read, for people: run.json keeps them. With ``whole``, the
+    trials are all of the run: what a wider request replaces keeps its record and is no longer part
+    of the results (the comparison of two seeds, when there are three now).
+    Ctrl-C or SIGTERM raises ``Stopped``, a full disk ``StorageError``; the same call resumes.
     """
     folder, planned = Path(folder), list(distinct(trials).values())
     inline = executor == "local" and workers == 0
@@ -75,6 +82,8 @@ def run(
             retry_failed=retry_failed,
             tracker=tracker,
             interrupts=Interrupts(at_once=inline),
+            notes=notes,
+            whole=whole,
         )
     finally:
         if tracker:
@@ -82,11 +91,11 @@ def run(
 
 
 def _check_importable(trials: Iterable[Trial]) -> None:
-    """Another process can't import what stands in a notebook or in the script that was started."""
+    """Another process can't import from a notebook, or from the script that was started."""
     for trial in trials:
         if trial.function.startswith("__main__:"):
             raise RequestError(
-                f"{trial.function} stands in a notebook or script, where no worker finds it",
+                f"{trial.function} is in a notebook or script, where no worker can import it",
                 "put it into a module, or use workers=0",
             )
 
@@ -97,7 +106,7 @@ def _executor(
     if not isinstance(executor, str):
         return executor
     if executor == "local" and workers == 0:
-        return InlineExecutor(threads=n_cores(), device=devices[0])
+        return InlineExecutor(threads=threads_each(1), device=devices[0])
     if executor == "local":
         from microtome.runs.local import LocalExecutor
 
@@ -106,7 +115,7 @@ def _executor(
         from microtome.runs.ray_executor import RayExecutor
 
         return RayExecutor(address=ray_address)
-    raise RequestError(f"no executor is called {executor!r}", "choose local or ray")
+    raise RequestError(f"executor must be local or ray, got {executor!r}")
 
 
 def run_here(
@@ -122,11 +131,11 @@ def run_here(
     """
     if trial.needs and needs is None:
         raise RequestError(
-            f"trial {trial.name} needs {len(trial.needs)} other trials", "give needs=open_run(RUN)"
+            f"trial {trial.title} needs {len(trial.needs)} other trials", "give needs=open_run(RUN)"
         )
-    found = [Store(needs.folder).need(needs.records[one]) for one in trial.needs] if needs else []
+    stored = [Store(needs.folder).need(needs.records[one]) for one in trial.needs] if needs else []
     with tempfile.TemporaryDirectory(prefix="microtome-") as temporary:
-        task = Task(trial, found, Path(scratch or Path(temporary) / "scratch"))
+        task = ReadyTrial(trial, stored, Path(scratch or Path(temporary) / "scratch"))
         context = context_of(task, device=device, slot=0, reporter=lambda text, scores: None)
         result = measured(task, context)
     rows: Any = [plain(row) for row in result.rows]

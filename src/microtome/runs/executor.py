@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from microtome.runs.atomic import is_full_disk
+from microtome.files import is_full_disk
 from microtome.runs.machine import versions
 from microtome.runs.result import (
     Context,
@@ -29,7 +29,7 @@ OutcomeStatus = Literal["ok", "failed", "diverged", "timeout", "no-space"]
 
 
 @dataclass(frozen=True)
-class Task:
+class ReadyTrial:
     """A trial that is ready to run, with what its needs left and where it may write."""
 
     trial: Trial
@@ -71,7 +71,7 @@ class Executor(Protocol):
     def threads(self) -> int:
         """How many threads one trial may use."""
 
-    def submit(self, task: Task) -> None:
+    def submit(self, task: ReadyTrial) -> None:
         """Take a task; it runs when there is room."""
 
     def next_finished(self, timeout: float) -> list[Outcome | Report]:
@@ -87,7 +87,7 @@ def load_function(name: str) -> Any:  # noqa: ANN401 - whatever stands under tha
     return getattr(importlib.import_module(module_name), function_name)
 
 
-def context_of(task: Task, *, device: str, slot: int, reporter: Reporter) -> Context:
+def context_of(task: ReadyTrial, *, device: str, slot: int, reporter: Reporter) -> Context:
     """What the task's function gets to see."""
     return Context(
         hash=task.trial.hash,
@@ -100,7 +100,7 @@ def context_of(task: Task, *, device: str, slot: int, reporter: Reporter) -> Con
     )
 
 
-def measured(task: Task, context: Context) -> Result:
+def measured(task: ReadyTrial, context: Context) -> Result:
     """Call the task's function and check that it gave a result."""
     result = load_function(task.trial.function)(dict(task.trial.request), context)
     if not isinstance(result, Result):
@@ -112,7 +112,7 @@ def measured(task: Task, context: Context) -> Result:
     return result
 
 
-def execute(task: Task, context: Context, *, worker: str) -> Outcome:
+def execute(task: ReadyTrial, context: Context, *, worker: str) -> Outcome:
     """Run a task to its outcome; nothing that the function raises gets past here."""
     started = time.perf_counter()
     try:
@@ -162,9 +162,9 @@ class InlineExecutor:
     def __init__(self, *, threads: int, device: str = "cpu") -> None:
         self.threads = threads
         self._device = device
-        self._waiting: deque[Task] = deque()
+        self._waiting: deque[ReadyTrial] = deque()
 
-    def submit(self, task: Task) -> None:
+    def submit(self, task: ReadyTrial) -> None:
         """Queue a task."""
         self._waiting.append(task)
 

@@ -15,13 +15,13 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Stopped(RunError):
-    """Ctrl-C or SIGTERM. What is done is stored; the same command goes on."""
+    """Ctrl-C or SIGTERM. What is done is stored; the same command resumes."""
 
 
 class Interrupts:
     """While entered, the first signal sets ``asked`` and the second raises KeyboardInterrupt.
 
-    ``at_once=True`` raises at the first: for trials that run in this very process.
+    ``at_once=True`` raises at the first: for trials that run in this process.
     """
 
     def __init__(self, *, at_once: bool = False) -> None:
@@ -46,17 +46,17 @@ class Interrupts:
             raise KeyboardInterrupt
 
 
-def how_to_go_on(folder: Path) -> str:
+def how_to_resume(folder: Path) -> str:
     """The exact way to continue a run: the command that was typed, or the call."""
     program = Path(sys.argv[0]).name if sys.argv and sys.argv[0] else ""
     if program == "microtome":
-        return "to go on: " + shlex.join([program, *sys.argv[1:]])
-    return f"to go on: call run() again with the same request and folder={str(folder)!r}"
+        return "to resume: " + shlex.join([program, *sys.argv[1:]])
+    return f"to resume: call run() again with the same request and folder={str(folder)!r}"
 
 
 def stopped(by: str, n_stored: int, n_trials: int, folder: Path) -> Stopped:
     """The error that ends an interrupted run."""
     return Stopped(
         f"stopped by {by}: {n_stored} of {n_trials} trials are stored in {folder}",
-        how_to_go_on(folder),
+        how_to_resume(folder),
     )

@@ -1,7 +1,7 @@
-"""The local executor: persistent workers, each a fresh process with a slot of its own.
+"""The local executor: persistent workers, each a fresh process with a slot.
 
 A slot is a device, or a group of cores. Short trials are handed over in piles, so that a worker
-never waits for the driver; a pile behind a trial that turns out long is taken back. A worker that
+never waits for the driver; a pile that waits for a long trial is taken back. A worker that
 dies is replaced, and the trial that it was at runs again (``attempts`` times in all); a trial past
 its limit loses its worker.
 """
@@ -15,12 +15,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from multiprocessing.connection import wait
 
+from microtome import files
 from microtome.errors import RequestError, RunError
-from microtome.runs import atomic
-from microtome.runs.executor import Outcome, Report, Task
-from microtome.runs.machine import n_cores, versions
+from microtome.runs.executor import Outcome, ReadyTrial, Report
+from microtome.runs.machine import versions
 from microtome.runs.worker import GivenBack, Message, Ready
 from microtome.runs.worker_process import WorkerProcess
+from microtome.threads import n_cores, threads_each
 
 _LOOK_SECONDS = 0.1  # how often limits and deaths are looked for
 _STILLBORN_MOST = 3
@@ -44,15 +45,15 @@ class LocalExecutor:
         n_workers = default_workers(devices) if workers is None else workers
         if n_workers < 1:
             raise RequestError(f"workers must be 1 or more, got {n_workers}")
-        self.threads = max(1, n_cores() // n_workers)
+        self.threads = threads_each(n_workers)
         self._devices = [devices[slot % len(devices)] for slot in range(n_workers)]
         self._attempts = attempts
-        self._waiting: deque[Task] = deque()
-        self._workers: list[WorkerProcess] = []  # a worker stands at the index of its slot
+        self._waiting: deque[ReadyTrial] = deque()
+        self._workers: list[WorkerProcess] = []  # by slot
         self._deaths: dict[str, int] = {}  # trial → workers that died at it
         self._n_stillborn = 0
 
-    def submit(self, task: Task) -> None:
+    def submit(self, task: ReadyTrial) -> None:
         """Queue a task; the first ones bring the workers up."""
         self._waiting.append(task)
 
@@ -77,8 +78,8 @@ class LocalExecutor:
 
     def _bring_up(self) -> None:
         # No more workers than there is work: a run of two trials starts two processes.
-        n_wanted = min(len(self._devices), len(self._waiting) + len(self._workers))
-        for slot in range(len(self._workers), n_wanted):
+        n_needed = min(len(self._devices), len(self._waiting) + len(self._workers))
+        for slot in range(len(self._workers), n_needed):
             self._workers.append(WorkerProcess(slot, self._devices[slot], self.threads))
 
     def _hand_out(self) -> None:
@@ -97,7 +98,9 @@ class LocalExecutor:
         wait([worker.connection for worker in self._workers], timeout)
         events: list[Outcome | Report] = []
         for worker in list(self._workers):
-            gone = worker.process.poll() is not None  # asked first: what it said before lies here
+            gone = (
+                worker.process.poll() is not None
+            )  # asked first, so that what it said before is read below
             messages = worker.received()
             for message in messages or ():
                 events += self._take(worker, message)
@@ -139,14 +142,14 @@ class LocalExecutor:
     def _replace(self, worker: WorkerProcess) -> None:
         worker.close()
         for task in worker.tasks:
-            atomic.remove(task.scratch)
+            files.remove(task.scratch)
         self._waiting.extendleft(reversed(worker.tasks))
         self._workers[worker.slot] = WorkerProcess(
             worker.slot, self._devices[worker.slot], self.threads
         )
 
     def _look_at_clocks(self) -> list[Outcome | Report]:
-        """Stop what is past its limit; free what waits behind a long trial."""
+        """Stop what is past its limit; free what waits for a long trial."""
         events: list[Outcome | Report] = []
         for worker in list(self._workers):
             if not worker.tasks or not worker.ready:
@@ -168,7 +171,7 @@ class LocalExecutor:
         n_attempts = self._deaths.get(task.trial.hash, 0) + 1
         return replace(lost, status="timeout", seconds=seconds, attempts=n_attempts)
 
-    def _lost(self, task: Task, worker: WorkerProcess, error: str) -> Outcome:
+    def _lost(self, task: ReadyTrial, worker: WorkerProcess, error: str) -> Outcome:
         words = worker.last_words
         return Outcome(
             task.trial.hash,

@@ -39,7 +39,7 @@ if sys.platform == "win32":
     import msvcrt
 
     def _take(descriptor: int) -> None:
-        # Far behind the text, so that the pid stays readable for the refused.
+        # Far past the text, so that whoever is refused can still read the pid.
         os.lseek(descriptor, 1024, os.SEEK_SET)
         msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
         os.lseek(descriptor, 0, os.SEEK_SET)

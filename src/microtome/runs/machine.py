@@ -2,31 +2,35 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
-import os
 import platform
 import subprocess
 from importlib import metadata
 from pathlib import Path
 
-_PACKAGES = ("microtome", "torch", "transformers", "tokenizers", "numpy", "scipy", "scikit-learn")
+from microtome.errors import DISTRIBUTION
+from microtome.threads import n_cores
+
+# The name in records, and the distribution that has the version.
+_PACKAGES = {"microtome": DISTRIBUTION} | {
+    name: name for name in ("torch", "transformers", "tokenizers", "numpy", "scipy")
+}
 
 
 @functools.cache
 def versions() -> dict[str, str]:
     """Python and the packages that decide numbers, as installed here."""
-    found = {"python": platform.python_version()}
-    for package in _PACKAGES:
-        try:
-            found[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            continue
-    return found
+    installed = {"python": platform.python_version()}
+    for name, distribution in _PACKAGES.items():
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            installed[name] = metadata.version(distribution)
+    return installed
 
 
 @functools.cache
 def commit() -> str | None:
-    """The commit of Microtome's own source tree; None when it is installed from a wheel."""
+    """The commit of Microtome's source tree; None when it is installed from a wheel."""
     root = Path(__file__).resolve().parents[3]
     if not (root / ".git").exists() or not (root / "src" / "microtome").exists():
         return None
@@ -37,13 +41,6 @@ def commit() -> str | None:
     except (OSError, subprocess.SubprocessError):
         return None
     return answer.stdout.strip() or None
-
-
-def n_cores() -> int:
-    """The cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def machine() -> dict[str, str | int]:

@@ -1,4 +1,4 @@
-"""The order of trials: what is needed comes first, otherwise as given."""
+"""The order of trials: what is needed comes first, otherwise as listed."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def check_acyclic(needs: Mapping[str, Collection[str]]) -> None:
 
 def distinct(trials: Iterable[Trial]) -> dict[str, Trial]:
     """The trials by hash, in order; equal ones once."""
-    found: dict[str, Trial] = {}
+    by_hash: dict[str, Trial] = {}
     for trial in trials:
-        found.setdefault(trial.hash, trial)
-    return found
+        by_hash.setdefault(trial.hash, trial)
+    return by_hash
 
 
 def check_needs(trials: Mapping[str, Trial], stored: Collection[str]) -> None:
@@ -32,7 +32,7 @@ def check_needs(trials: Mapping[str, Trial], stored: Collection[str]) -> None:
         for need in trial.needs:
             if need not in trials and need not in stored:
                 raise RequestError(
-                    f"trial {trial.name} needs {need}, which is neither among the "
+                    f"trial {trial.title} needs {need}, which is neither among the "
                     f"{len(trials)} trials nor in the run",
                     "add the needed trial to the list",
                 )
@@ -63,12 +63,12 @@ class Agenda:
 
     def blocked_by(self, trial_hash: str) -> list[tuple[Trial, str]]:
         """Every trial that can't run now, directly or through others, with the need it lacks."""
-        found: dict[str, tuple[Trial, str]] = {}
+        blocked: dict[str, tuple[Trial, str]] = {}
         frontier = [trial_hash]
         while frontier:
             need = frontier.pop(0)
             for trial in self._dependents.get(need, ()):
-                if trial.hash not in found:
-                    found[trial.hash] = (trial, need)
+                if trial.hash not in blocked:
+                    blocked[trial.hash] = (trial, need)
                     frontier.append(trial.hash)
-        return list(found.values())
+        return list(blocked.values())

@@ -49,10 +49,14 @@ class Progress:
         self, trials: Mapping[str, Trial], records: Mapping[str, Record], *, retry_failed: bool
     ) -> Iterator[Progress]:
         """Show progress over ``trials``, of which some have a record already."""
-        found = [records[one] for one in trials if one in records]
-        old = [one for one in found if one.ok or not (retry_failed or one.status == "blocked")]
-        self.n_trials, self.n_done = len(trials), len(old)
-        self.n_failed = sum(not one.ok for one in old)
+        stored = [records[trial_hash] for trial_hash in trials if trial_hash in records]
+        settled = [
+            record
+            for record in stored
+            if record.ok or not (retry_failed or record.status == "blocked")
+        ]
+        self.n_trials, self.n_done = len(trials), len(settled)
+        self.n_failed = sum(not record.ok for record in settled)
         if self._shown:
             self._display = make_display(self.n_trials, self.n_done, self._stream or sys.stderr)
             self._told = time.monotonic()
@@ -71,9 +75,9 @@ class Progress:
         if not self._due() and self.n_done < self.n_trials:
             return  # a text per trial would cost more than a short trial does
         if record.ok:
-            self._text = f"{record.name} {_scores(scores_of(record))}"
+            self._text = f"{record.title} {_scores(scores_of(record))}"
         elif record.status != "blocked":
-            self._text = f"{record.name} {record.status}: {record.error}"
+            self._text = f"{record.title} {record.status}: {record.error}"
         self._tell(self._text)
 
     def report(self, name: str, text: str, scores: Mapping[str, float]) -> None:
@@ -87,7 +91,7 @@ class Progress:
         if self._display is None or not (last or self._due()):
             return
         self._told = time.monotonic()
-        # A label or an error may hold anything; one line of plain text is shown.
+        # A label or an error may contain anything; one line of plain text is shown.
         printable = "".join(c if c.isprintable() else " " for c in text[:200])
         line = " ".join(printable.split())[:100]
         self._display.show(self.n_done, self.n_failed, line, last=last)

@@ -19,11 +19,12 @@ from pathlib import Path
 from typing import Any
 
 from microtome.errors import MissingExtra, RunError
-from microtome.runs.atomic import is_full_disk, storage_error
-from microtome.runs.executor import Outcome, Report, Task, context_of, execute
+from microtome.files import is_full_disk, storage_error
+from microtome.runs.executor import Outcome, ReadyTrial, Report, context_of, execute
 from microtome.runs.machine import versions
 from microtome.runs.result import Need
 from microtome.runs.trial import Trial
+from microtome.threads import n_cores, prepare, threads_each
 
 Files = dict[str, bytes]  # relative path → content
 
@@ -43,7 +44,7 @@ def unpack(files: Files, folder: Path) -> None:
     for name, content in files.items():
         path = (root / name).resolve()
         if not path.is_relative_to(root):
-            raise RunError(f"a checkpoint file wants to be outside its folder: {name!r}")
+            raise RunError(f"expected checkpoint files below their folder, got {name!r}")
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
 
@@ -76,7 +77,7 @@ class _Parcel:
 
 
 class _Board:
-    """An actor beside the driver: which trials have begun, and what they report."""
+    """An actor on the driver's node: which trials have begun, and what they report."""
 
     def __init__(self) -> None:
         self._begun: dict[str, float] = {}
@@ -108,6 +109,7 @@ def _there(
     """On the node: open the parcels, run the trial, send back what it left."""
     import ray
 
+    prepare()  # the trial's function brings torch in; Ray itself sets OMP_NUM_THREADS
     board.begun.remote(trial.hash)
     sys.path.extend(one for one in path if one not in sys.path)
 
@@ -117,7 +119,7 @@ def _there(
     with tempfile.TemporaryDirectory(prefix="microtome-") as name:
         here = Path(name)
         needs = [parcel.opened(here / parcel.need.hash) for parcel in parcels]
-        task = Task(trial, needs, here / "scratch")
+        task = ReadyTrial(trial, needs, here / "scratch")
         device = "cuda" if ray.get_gpu_ids() else "cpu"
         context = context_of(task, device=device, slot=0, reporter=reporter)
         outcome = execute(
@@ -147,11 +149,11 @@ class RayExecutor:
     def __init__(self, *, address: str | None = None, retries: int = 3) -> None:
         self._ray = _imported()
         self._connect(address)
-        self.threads = 1
+        self.threads = threads_each(n_workers=n_cores())  # a core per trial, as Ray gives it
         self._board = self._new_board()
         self._task = self._ray.remote(max_retries=retries)(_there)
-        self._waiting: deque[Task] = deque()
-        self._flying: dict[Any, Task] = {}
+        self._waiting: deque[ReadyTrial] = deque()
+        self._flying: dict[Any, ReadyTrial] = {}
         self._parcels: dict[str, Any] = {}
         self._late: set[str] = set()
         self._looked = 0.0
@@ -160,7 +162,7 @@ class RayExecutor:
 
     def _connect(self, address: str | None) -> None:
         options = {"log_to_driver": False, "logging_level": logging.ERROR}
-        if address is None:  # a cluster of our own, for this run
+        if address is None:  # a cluster for this run alone
             options["include_dashboard"] = False
         try:
             self._ray.init(address=address, **options)
@@ -171,14 +173,14 @@ class RayExecutor:
             ) from error
 
     def _new_board(self) -> Any:  # noqa: ANN401 - an actor's handle
-        """On the driver's own node, so that no other node can take it along."""
+        """On the driver's node, so that it doesn't die with another one."""
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         node = self._ray.get_runtime_context().get_node_id()
         here = NodeAffinitySchedulingStrategy(node_id=node, soft=False)
         return self._ray.remote(_Board).options(num_cpus=0, scheduling_strategy=here).remote()
 
-    def submit(self, task: Task) -> None:
+    def submit(self, task: ReadyTrial) -> None:
         """Queue a task."""
         self._waiting.append(task)
 
@@ -232,7 +234,7 @@ class RayExecutor:
         assert isinstance(outcome, Outcome)
         return outcome
 
-    def _lost(self, task: Task, error: Exception) -> Outcome:
+    def _lost(self, task: ReadyTrial, error: Exception) -> Outcome:
         late = task.trial.hash in self._late
         seconds = self._seconds.get(task.trial.hash, 0.0)
         text = f"stopped after {seconds:.1f} s, its limit is {task.trial.limit:g} s"

@@ -28,6 +28,7 @@ class Record:
     request: dict[str, Any]
     content: dict[str, str]
     needs: list[str]
+    name: str = ""  # the trial's logical name; empty in records older than it
     label: str = ""
     columns: dict[str, Any] = field(default_factory=dict)
     rows: list[dict[str, Any]] = field(default_factory=list)
@@ -48,7 +49,7 @@ class Record:
         return self.status == "ok"
 
     @property
-    def name(self) -> str:
+    def title(self) -> str:
         """The label for people, or the start of the hash."""
         return self.label or self.hash[:12]
 
@@ -74,6 +75,7 @@ def identity_of(trial: Trial) -> dict[str, Any]:
         "request": dict(trial.request),
         "content": dict(trial.content),
         "needs": list(trial.needs),
+        "name": trial.name,
         "label": trial.label,
         "columns": row_columns(trial),
     }

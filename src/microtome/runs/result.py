@@ -36,7 +36,7 @@ Row = Mapping[str, Any]
 class Result:
     """What a trial gave.
 
-    ``rows`` go into results.parquet, ``summary`` (few scores) beside the progress bar, ``arrays``
+    ``rows`` go into results.parquet, ``summary`` (a few scores) to the progress bar, ``arrays``
     into arrays/HASH.npz. ``checkpoint=True`` keeps the folder ``context.scratch``. ``None`` in a
     row means "doesn't apply"; NaN or infinity makes the trial ``diverged``.
     """
@@ -79,7 +79,7 @@ class Context:
 
     @property
     def scratch(self) -> Path:
-        """An own folder, made when first asked for; kept as checkpoint if the result says so."""
+        """This trial's folder, made when first used; kept as checkpoint if the result says so."""
         self.scratch_path.mkdir(parents=True, exist_ok=True)
         return self.scratch_path
 

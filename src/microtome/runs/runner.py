@@ -1,4 +1,4 @@
-"""Runs trials into a folder: orders, skips, hands out, stores, goes on.
+"""Runs trials into a folder: orders, skips, hands out, stores, resumes.
 
 The loop knows nothing about models, processes or clusters: it feeds an executor and writes what
 comes back. It is the only writer of the run.
@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from microtome import files
 from microtome.errors import StorageError
-from microtome.runs import atomic
-from microtome.runs.executor import Executor, Outcome, Report, Task
-from microtome.runs.interrupts import Interrupts, how_to_go_on, stopped
+from microtome.runs.executor import Executor, Outcome, ReadyTrial, Report
+from microtome.runs.interrupts import Interrupts, how_to_resume, stopped
 from microtome.runs.order import Agenda, check_needs, distinct
 from microtome.runs.progress import Progress
 from microtome.runs.record import Record, blocked, identity_of
@@ -56,6 +56,27 @@ class RunResult:
         """The tidy rows of results.parquet."""
         return ordered_rows(self.records.values())
 
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What is needed to get the numbers again: versions, machine, request, hashes of inputs."""
+        stored = Store(self.folder).read_run()
+        hashes: dict[str, dict[str, None]] = {}
+        for record in self.records.values():
+            for name, value in record.content.items():
+                hashes.setdefault(name, {})[value] = None
+        content = {name: ", ".join(values) for name, values in hashes.items()}
+        kept = ("versions", "commit", "machine", "threads", "notes", "request")
+        return {key: stored[key] for key in kept if key in stored} | {"content": content}
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What people should know of what was read."""
+        return tuple(Store(self.folder).read_run().get("notes", ()))
+
+    def places(self, key: str) -> list[str]:
+        """Where trials found what they call ``key`` (``data``, ``model``), in their order."""
+        return list(Store(self.folder).read_run()["sources"].get(key, {}))
+
     def arrays(self, trial_hash: str) -> dict[str, Any]:
         """The arrays of a trial; empty when it has none."""
         import numpy as np
@@ -91,12 +112,12 @@ class _Pass:
         pending = [trial for trial in self.trials.values() if not self._settled(trial)]
         done = {one for one, record in self.records.items() if record.ok}
         self.agenda = Agenda(pending, done)
-        self._block_behind_old_failures(pending)
+        self._block_by_old_failures(pending)
         self._submit(self.agenda.ready)
         while self.under_way and interrupts.asked is None:
             events = self.executor.next_finished(_WAIT_SECONDS)
             for report in (event for event in events if isinstance(event, Report)):
-                self.progress.report(self.trials[report.hash].name, report.text, report.scores)
+                self.progress.report(self.trials[report.hash].title, report.text, report.scores)
             self._store([event for event in events if isinstance(event, Outcome)])
 
     def _settled(self, trial: Trial) -> bool:
@@ -106,7 +127,7 @@ class _Pass:
             return False
         return record.ok or not self.retry_failed
 
-    def _block_behind_old_failures(self, pending: Sequence[Trial]) -> None:
+    def _block_by_old_failures(self, pending: Sequence[Trial]) -> None:
         """What needs a trial that failed in an earlier pass, and isn't retried, can't run."""
         to_run = {trial.hash for trial in pending}
         lacking = {need for trial in pending for need in trial.needs if need not in to_run}
@@ -117,7 +138,7 @@ class _Pass:
         for trial in trials:
             needs = [self.store.need(self.records[need]) for need in trial.needs]
             self.under_way.add(trial.hash)
-            self.executor.submit(Task(trial, needs, self.store.scratch_of(trial.hash)))
+            self.executor.submit(ReadyTrial(trial, needs, self.store.scratch_of(trial.hash)))
 
     def _store(self, outcomes: Sequence[Outcome]) -> None:
         if not outcomes:
@@ -130,9 +151,9 @@ class _Pass:
             self._account(one)
         if no_space:
             raise StorageError(
-                f"no space left while trial {self.trials[no_space[0].hash].name} was writing "
+                f"no space left while trial {self.trials[no_space[0].hash].title} was writing "
                 f"({no_space[0].error})",
-                "what is stored is intact; make room, then run the same command again to go on",
+                "what is stored is intact; make room, then run the same command to resume",
             )
 
     def _finished(self, outcome: Outcome) -> Finished:
@@ -160,7 +181,7 @@ class _Pass:
         self.under_way.discard(record.hash)
         self.n_run += 1
         if finished.checkpoint is None:
-            atomic.remove(self.store.scratch_of(record.hash))
+            files.remove(self.store.scratch_of(record.hash))
         self.progress.finished(record)
         if self.tracker:
             self.tracker.log(record, self.n_run)
@@ -195,6 +216,8 @@ def run_trials(
     retry_failed: bool = False,
     tracker: Tracker | None = None,
     interrupts: Interrupts | None = None,
+    notes: Sequence[str] = (),
+    whole: bool = False,
 ) -> RunResult:
     """Run what isn't done yet; see ``microtome.runs.run``. Closes the executor."""
     store, planned = Store(folder), distinct(trials)
@@ -205,7 +228,13 @@ def run_trials(
             store.lock()
             records = store.read_records()
             check_needs(planned, records)
-            store.begin(request, list(planned.values()), threads=executor.threads)
+            store.begin(
+                request,
+                list(planned.values()),
+                threads=executor.threads,
+                notes=notes,
+                whole=whole,
+            )
             one = _Pass(store, executor, planned, records, progress, tracker, retry_failed)
             with progress.over(planned, records, retry_failed=retry_failed):
                 one.run(interrupts)
@@ -224,7 +253,7 @@ def run_trials(
             raise
         raise StorageError(
             f"{error.message}; {_n_stored(one)} of {len(planned)} trials are stored",
-            f"{error.hint}. {how_to_go_on(folder)}",
+            f"{error.hint}. {how_to_resume(folder)}",
         ) from error
     finally:
         executor.close()

@@ -20,14 +20,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from microtome import files
 from microtome.errors import RequestError, StorageError
-from microtome.runs import atomic
+from microtome.requests import canonical_json, check_same
 from microtome.runs.lock import FolderLock
 from microtome.runs.machine import commit, machine, versions
 from microtome.runs.record import SCHEMA_VERSION, Record, check_schema, read_record
 from microtome.runs.result import Need
-from microtome.runs.trial import Trial, canonical_json
-from microtome.runs.widening import differences
+from microtome.runs.trial import Trial
+from microtome.runs.widening import widens
 
 FOLDERS = ("records", "arrays", "checkpoints")
 
@@ -66,7 +67,7 @@ class Store:
 
     def scratch_of(self, trial_hash: str) -> Path:
         """Where a worker writes what may become the checkpoint of a trial."""
-        return self.folder / "checkpoints" / f"{atomic.TEMPORARY}{trial_hash}"
+        return self.folder / "checkpoints" / f"{files.TEMPORARY}{trial_hash}"
 
     # --- starting and going on
 
@@ -77,10 +78,10 @@ class Store:
                 (self.folder / name).mkdir(parents=True, exist_ok=True)
             self._lock = FolderLock(self.folder)
             for folder in (self.folder, *(self.folder / name for name in FOLDERS)):
-                for stray in list(atomic.temporaries(folder)):
-                    atomic.remove(stray)
+                for stray in list(files.temporaries(folder)):
+                    files.remove(stray)
         except OSError as error:
-            raise atomic.storage_error(error, self.folder) from error
+            raise files.storage_error(error, self.folder) from error
 
     def release(self) -> None:
         """Let other drivers in."""
@@ -88,8 +89,19 @@ class Store:
             self._lock.release()
             self._lock = None
 
-    def begin(self, request: Mapping[str, Any], trials: Sequence[Trial], *, threads: int) -> None:
-        """Write run.json, or check that ``request`` goes on with the one that is there."""
+    def begin(
+        self,
+        request: Mapping[str, Any],
+        trials: Sequence[Trial],
+        *,
+        threads: int,
+        notes: Sequence[str] = (),
+        whole: bool = False,
+    ) -> None:
+        """Write run.json, or check that ``request`` goes on with the one that is there.
+
+        Trials that were asked for before stay part of the run, unless these are the ``whole``.
+        """
         wanted = json.loads(canonical_json(request))
         old = self.read_run() if (self.folder / "run.json").exists() else None
         sources = _sources(trials)
@@ -97,8 +109,9 @@ class Store:
         if old is not None:
             self._check_goes_on(old, wanted, sources)
             asked = set(order)
-            order += [one for one in old["trials"] if one not in asked]
+            order += [] if whole else [one for one in old["trials"] if one not in asked]
             sources = _merged(old["sources"], sources)
+            notes = tuple(dict.fromkeys([*old.get("notes", ()), *notes]))
         run = {
             "schema_version": SCHEMA_VERSION,
             "request": wanted,
@@ -108,20 +121,23 @@ class Store:
             "commit": commit(),
             "machine": machine(),
             "threads": threads,
+            "notes": list(notes),
         }
         if run != old:
             text = json.dumps(run, indent=1, ensure_ascii=False, allow_nan=False)
-            atomic.write_bytes(self.folder / "run.json", text.encode())
+            files.write_bytes(self.folder / "run.json", text.encode())
 
     def _check_goes_on(
         self, old: Mapping[str, Any], wanted: Mapping[str, Any], sources: Mapping[str, Any]
     ) -> None:
-        lines = differences(old["request"], wanted)
-        if lines:
-            raise RequestError(
-                f"{self.folder} holds a run of a different request: " + " | ".join(lines),
-                "repeat or widen the request of its run.json, or choose another folder",
-            )
+        check_same(
+            self.folder,
+            old["request"],
+            wanted,
+            what="a run",
+            hint="repeat or widen the request of its run.json, or choose another folder",
+            continues=widens,
+        )
         for key, places in sources.items():
             for place, now in places.items():
                 before = old["sources"].get(key, {}).get(place, now)
@@ -160,7 +176,7 @@ class Store:
             return {}
         with os.scandir(folder) as entries:
             names = sorted(entry.name for entry in entries if entry.name.endswith(".json"))
-        whole = [name for name in names if not name.startswith(atomic.TEMPORARY)]
+        whole = [name for name in names if not name.startswith(files.TEMPORARY)]
         return {
             name.removesuffix(".json"): read_record(f"{folder}{os.sep}{name}") for name in whole
         }
@@ -171,19 +187,19 @@ class Store:
         self._need_lock()
         for one in batch:
             if one.checkpoint is not None:
-                atomic.move_folder(one.checkpoint, self.path_of("checkpoints", one.record.hash))
+                files.move_folder(one.checkpoint, self.path_of("checkpoints", one.record.hash))
         arrays = {f"{b.record.hash}.npz": array_bytes(b.arrays) for b in batch if b.arrays}
         if arrays:
-            atomic.write_all(self.folder / "arrays", arrays)
+            files.write_all(self.folder / "arrays", arrays)
         records = {f"{one.record.hash}.json": one.record.to_bytes() for one in batch}
-        atomic.write_all(self.folder / "records", records)
+        files.write_all(self.folder / "records", records)
 
     def write_results(self, content: bytes) -> None:
         """Write results.parquet, unless it stands there already."""
         self._need_lock()
         path = self.folder / "results.parquet"
         if not path.exists() or path.read_bytes() != content:
-            atomic.write_bytes(path, content)
+            files.write_bytes(path, content)
 
     def _need_lock(self) -> None:
         assert self._lock is not None, "only the driver that holds the lock writes"

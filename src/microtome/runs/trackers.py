@@ -37,8 +37,7 @@ def scores_of(record: Record) -> dict[str, float]:
 def make_tracker(name: str, folder: Path, request: Mapping[str, Any]) -> Tracker:
     """The tracker of that name, for the run in ``folder``."""
     if name not in TRACKERS:
-        known = ", ".join(TRACKERS)
-        raise RequestError(f"no tracker is called {name!r}", f"choose one of {known}")
+        raise RequestError(f"track must be one of {', '.join(TRACKERS)}, got {name!r}")
     try:
         return TRACKERS[name](folder, request)
     except ImportError as error:
@@ -49,7 +48,7 @@ class _TensorBoard:
     """Event files in RUN/tensorboard."""
 
     def __init__(self, folder: Path, request: Mapping[str, Any]) -> None:
-        # The package's own writer: the one in torch would pull torch into the driver.
+        # The package's writer: the one in torch would pull torch into the driver.
         named = importlib.import_module
         self._event = named("tensorboard.compat.proto.event_pb2").Event
         self._summary = named("tensorboard.compat.proto.summary_pb2").Summary
@@ -59,7 +58,7 @@ class _TensorBoard:
     def log(self, record: Record, step: int) -> None:
         """One scalar per score."""
         values = [
-            self._summary.Value(tag=f"{record.name}/{name}", simple_value=value)
+            self._summary.Value(tag=f"{record.title}/{name}", simple_value=value)
             for name, value in scores_of(record).items()
         ]
         event = self._event(wall_time=time.time(), step=step, summary=self._summary(value=values))
@@ -83,7 +82,7 @@ class _Wandb:
     def log(self, record: Record, step: int) -> None:
         """The scores under the trial's name."""
         scores = scores_of(record).items()
-        self._run.log({f"{record.name}/{name}": value for name, value in scores}, step=step)
+        self._run.log({f"{record.title}/{name}": value for name, value in scores}, step=step)
 
     def close(self) -> None:
         """Finish the run."""
@@ -104,7 +103,7 @@ class _MLflow:
     def log(self, record: Record, step: int) -> None:
         """The scores under the trial's name."""
         scores = scores_of(record).items()
-        metrics = {f"{record.name}/{name}": value for name, value in scores}
+        metrics = {f"{record.title}/{name}": value for name, value in scores}
         self._mlflow.log_metrics(metrics, step=step)
 
     def close(self) -> None:

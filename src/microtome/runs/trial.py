@@ -1,7 +1,8 @@
 """A trial: one unit of work as a value. Its hash is its name in a run.
 
-The hash covers what decides the number (function, request, content of model and data, needed
-trials) and nothing else: not paths, not labels, not resources, not our version.
+The hash covers what decides the number (the trial's logical name, its request, the content of model
+and data, needed trials) and nothing else: not paths, not the module that holds the function, not
+labels, not resources, not our version.
 """
 
 from __future__ import annotations
@@ -15,18 +16,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from microtome.errors import RequestError
+from microtome.requests import canonical_json
 
 HASH_LENGTH = 32  # hex digits: 128 bits
 _SCALARS = {str, int, float, bool, type(None)}
 _FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
-
-
-_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
-
-
-def canonical_json(value: object) -> str:
-    """``value`` as JSON text, the same for equal values: sorted keys, no spaces, no NaN."""
-    return _ENCODER.encode(value)
+_NAME = re.compile(r"[\w.:-]+")
 
 
 def _is_flat(value: Mapping[str, Any]) -> bool:
@@ -57,9 +52,14 @@ def _copied(value: Mapping[str, Any], what: str) -> tuple[dict[str, Any], str]:
 class Trial:
     """One unit of work: ``function(request, context)``, run at most once per run folder.
 
+    ``function`` is where the work is done, ``module:function``. ``name`` is what the work is, as
+    the hash knows it: with a name like ``duplication.decode`` the function may move to another
+    module and stored records stay valid. Without a name it is ``function`` itself.
     ``content`` holds hashes of what is read (model, data); ``where`` holds the paths under the
-    same keys and isn't hashed. ``columns`` (experiment, model, task) stand in every row.
+    same keys and isn't hashed. ``columns`` (experiment, model, task) are added to every row.
     ``limit`` is in seconds. ``needs`` are hashes of trials that must be done before.
+
+        Trial("my_lab.lengths:measure", {"limit": 100}, name="lengths.measure")
     """
 
     function: str
@@ -69,6 +69,7 @@ class Trial:
     where: Mapping[str, str] = field(default_factory=dict)
     columns: Mapping[str, Any] = field(default_factory=dict)
     label: str = ""
+    name: str = ""
     limit: float | None = None
     gpus: float = 0.0
     cpus: float = 1.0
@@ -79,6 +80,12 @@ class Trial:
             raise RequestError(
                 f"a trial's function is written module:function, got {self.function!r}"
             )
+        if not self.name:
+            object.__setattr__(self, "name", self.function)
+        if not _NAME.fullmatch(self.name):
+            raise RequestError(
+                f"a trial's name is letters, digits, dots and hyphens, got {self.name!r}"
+            )
         if self.limit is not None and not (math.isfinite(self.limit) and self.limit > 0):
             raise RequestError(f"a trial's limit is a number of seconds above 0, got {self.limit}")
         texts = {}
@@ -87,9 +94,9 @@ class Trial:
             object.__setattr__(self, name, copy)
         object.__setattr__(self, "needs", tuple(self.needs))
         object.__setattr__(self, "where", {k: str(v) for k, v in self.where.items()})
-        # The canonical JSON of [function, request, content, needs].
+        # The canonical JSON of [name, request, content, needs].
         needs = canonical_json(self.needs)
-        covered = f'["{self.function}",{texts["request"]},{texts["content"]},{needs}]'
+        covered = f'["{self.name}",{texts["request"]},{texts["content"]},{needs}]'
         digest = hashlib.sha256(covered.encode()).hexdigest()
         object.__setattr__(self, "hash", digest[:HASH_LENGTH])
 
@@ -97,7 +104,7 @@ class Trial:
         return hash(self.hash)
 
     @property
-    def name(self) -> str:
+    def title(self) -> str:
         """The label for people, or the start of the hash."""
         return self.label or self.hash[:12]
 

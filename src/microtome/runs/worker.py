@@ -1,4 +1,4 @@
-"""The child process behind the local executor: reads tasks from a socket, answers outcomes."""
+"""The child process of the local executor: reads tasks from a socket, answers outcomes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 
-from microtome.runs.executor import Outcome, Report, Task, context_of, execute
+from microtome.runs.executor import Outcome, ReadyTrial, Report, context_of, execute
 
 REPORT_SECONDS = 0.25  # a trial that reports every step must not drown the driver
 
@@ -54,7 +54,7 @@ def main(arguments: list[str]) -> None:
     line = _Line(Connection(int(arguments[0])))
     slot, device = int(arguments[1]), arguments[2]
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the driver decides when to stop
-    tasks: queue.SimpleQueue[Task] = queue.SimpleQueue()
+    tasks: queue.SimpleQueue[ReadyTrial] = queue.SimpleQueue()
     threading.Thread(target=_receive, args=(line, tasks), daemon=True).start()
     line.send(Ready())
     while True:
@@ -64,7 +64,7 @@ def main(arguments: list[str]) -> None:
         line.send(execute(task, context, worker=f"local-{slot}"))
 
 
-def _receive(line: _Line, tasks: queue.SimpleQueue[Task]) -> None:
+def _receive(line: _Line, tasks: queue.SimpleQueue[ReadyTrial]) -> None:
     """Take tasks at once, so that the driver never waits to hand one over; die with the driver."""
     parent = os.getppid()
     with contextlib.suppress(EOFError, OSError):
@@ -80,7 +80,7 @@ def _receive(line: _Line, tasks: queue.SimpleQueue[Task]) -> None:
     os.killpg(os.getpgid(0), signal.SIGKILL)
 
 
-def _drained(tasks: queue.SimpleQueue[Task]) -> int:
+def _drained(tasks: queue.SimpleQueue[ReadyTrial]) -> int:
     n_tasks = 0
     with contextlib.suppress(queue.Empty):
         while True:

@@ -13,25 +13,18 @@ import time
 from collections import deque
 from multiprocessing.connection import Connection, Pipe
 
-from microtome.runs.executor import Task
+from microtome.runs.executor import ReadyTrial
 from microtome.runs.worker import GiveBack, Message
+from microtome.threads import counts, waiting
 
-# The path first: a worker must find what the driver finds, beginning with its own module.
+# The path first: a worker must find what the driver finds, beginning with this package.
 _BOOT = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
     "from microtome.runs.worker import main; main(sys.argv[2:])"
 )
-_THREAD_VARIABLES = (
-    "OMP_NUM_THREADS",
-    "MKL_NUM_THREADS",
-    "OPENBLAS_NUM_THREADS",
-    "NUMEXPR_NUM_THREADS",
-    "VECLIB_MAXIMUM_THREADS",
-    "RAYON_NUM_THREADS",
-)
-_PILE_SECONDS = 0.05  # about this much work lies ready at a worker
+_PILE_SECONDS = 0.05  # about this much work waits at a worker
 _PILE_MOST = 64
-LONG_SECONDS = 0.5  # a trial this long should have no pile behind it
+LONG_SECONDS = 0.5  # no pile should wait for a trial this long
 
 
 class WorkerProcess:
@@ -39,7 +32,7 @@ class WorkerProcess:
 
     def __init__(self, slot: int, device: str, threads: int) -> None:
         self.slot = slot
-        self.tasks: deque[Task] = deque()
+        self.tasks: deque[ReadyTrial] = deque()
         self.ready = False
         self.asked_back = False
         self.since = time.monotonic()  # when the first task began
@@ -72,7 +65,7 @@ class WorkerProcess:
         """Whether what it is at has turned out long."""
         return bool(self.tasks) and time.monotonic() - self.since > LONG_SECONDS
 
-    def hand(self, task: Task) -> None:
+    def hand(self, task: ReadyTrial) -> None:
         """Give it a task."""
         if not self.tasks:
             self.since = time.monotonic()
@@ -84,24 +77,24 @@ class WorkerProcess:
         self.asked_back = True
         self._send(GiveBack())
 
-    def _send(self, message: Task | GiveBack) -> None:
+    def _send(self, message: ReadyTrial | GiveBack) -> None:
         with contextlib.suppress(OSError):  # it is dying, and that is noticed where deaths are
             self.connection.send(message)
 
-    def given_back(self, n_tasks: int) -> list[Task]:
+    def given_back(self, n_tasks: int) -> list[ReadyTrial]:
         """The last ``n_tasks``, in their order; it no longer holds them."""
         self.asked_back = False
         back = [self.tasks.pop() for _ in range(n_tasks)]
         return back[::-1]
 
-    def done(self, seconds: float) -> Task:
+    def done(self, seconds: float) -> ReadyTrial:
         """The first task is finished and took so long."""
         self.since = time.monotonic()
         self.pace = seconds if self.pace is None else 0.7 * self.pace + 0.3 * seconds
         return self.tasks.popleft()
 
     def received(self) -> list[Message] | None:
-        """Every message that lies here; None when the other end is gone."""
+        """Every message that has arrived; None when the other end is gone."""
         messages: list[Message] = []
         try:
             while self.connection.poll():
@@ -133,7 +126,7 @@ class WorkerProcess:
 
 def _environment(device: str, threads: int) -> tuple[dict[str, str], str]:
     """The child's variables, set before it imports anything, and the device as it sees it."""
-    variables = {name: str(threads) for name in _THREAD_VARIABLES}
+    variables = counts(os.environ, threads) | waiting(os.environ)
     if not device.startswith("cuda"):
         return variables, device
     return {**variables, "CUDA_VISIBLE_DEVICES": device.partition(":")[2] or "0"}, "cuda"

@@ -1,7 +1,10 @@
 """Intervals, paired tests, corrections and honest selection. Imports no torch.
 
 Scores are 0-1. Rows are independent unless ``clusters`` names what they belong to. Everything
-random takes a ``seed`` and gives the same answer again.
+random takes a ``seed`` and gives the same answer again. For example, two models on the same rows::
+
+    compare_accuracy([1, 1, 0, 1], [1, 0, 0, 1]).difference.value      # 0.25
+    compare_metric(f1(predicted, gold), f1(of_baseline, gold)).p
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from microtome.statistics.corrections import (
     max_t_of_metrics,
     smallest_gain,
 )
+from microtome.statistics.differences import minus
 from microtome.statistics.intervals import Interval, wilson
 from microtome.statistics.paired import (
     Comparison,
@@ -46,6 +50,7 @@ from microtome.statistics.selection import (
     mean_gain,
     naive_gain,
 )
+from microtome.statistics.sweeps import SweepGains, sweep_gains
 from microtome.statistics.weighted import (
     Metric,
     SumMetric,
@@ -53,8 +58,8 @@ from microtome.statistics.weighted import (
     f1,
     matthews,
     mean,
-    minus,
     pearson,
+    share,
     value_of,
 )
 
@@ -70,6 +75,7 @@ __all__ = [
     "SeedDifference",
     "SeedScore",
     "SumMetric",
+    "SweepGains",
     "accuracy",
     "accuracy_interval",
     "benjamini_hochberg",
@@ -97,9 +103,11 @@ __all__ = [
     "over_seeds",
     "paired_bootstrap",
     "pearson",
+    "share",
     "smallest_gain",
     "spearman",
     "swap_permutation",
+    "sweep_gains",
     "tango",
     "value_of",
     "wilson",

@@ -11,11 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from microtome.errors import RequestError
+from microtome.statistics.differences import minus
 from microtome.statistics.intervals import FloatArray
 from microtome.statistics.paired import TIE
+from microtome.statistics.ranks import swapped_differences
 from microtome.statistics.resampling import Units, chunk_sizes, draw_coins
 from microtome.statistics.sweeps import differences_of
-from microtome.statistics.weighted import Metric, minus, value_of
+from microtome.statistics.weighted import Metric, value_of
 
 Scaling: TypeAlias = Literal["moderated", "full", "none"]
 
@@ -23,12 +25,21 @@ Scaling: TypeAlias = Literal["moderated", "full", "none"]
 def _p_values(p: ArrayLike) -> FloatArray:
     values = np.asarray(p, dtype=np.float64)
     if values.ndim != 1 or not ((values >= 0) & (values <= 1)).all():
-        raise RequestError("a list of p-values, each between 0 and 1, wanted")
+        raise RequestError(f"expected a list of p-values from 0 to 1, got {_shown(values)}")
     return values
 
 
+def _shown(values: FloatArray) -> str:
+    if values.ndim != 1:
+        return f"an array of shape {values.shape}"
+    return f"{values[~((values >= 0) & (values <= 1))][0]}"
+
+
 def holm(p: ArrayLike) -> FloatArray:
-    """Holm's step-down p-values: the chance of any false finding stays below alpha."""
+    """Holm's step-down p-values: the chance of any false finding stays below alpha.
+
+    ``holm([0.01, 0.04])`` gives 0.02 and 0.04, in the order of ``p``.
+    """
     values = _p_values(p)
     order = np.argsort(values, kind="stable")
     stepped = values[order] * (len(values) - np.arange(len(values)))
@@ -51,14 +62,16 @@ def _back(order: np.ndarray, sorted_values: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class MaxT:
-    """Corrected p-values of a sweep, and what a variant would have needed.
+    """Corrected p-values of a sweep, and the differences that would be significant.
 
-    ``needed`` is the difference that would have been significant, for each variant, given how
-    many rows it changes; ``smallest_gain`` the least that any variant could have reached: one that
-    turns whole rows right and none wrong (for other metrics, the least of ``needed``).
+    ``needed`` is the smallest significant difference of each variant, which depends on how many
+    rows it changes; ``smallest_gain`` is the smallest of any variant: one that turns whole rows
+    right and none wrong (for other metrics, the least of ``needed``). ``p_single`` is each
+    variant's p-value by the same flips, as if it were the only one.
     """
 
     p: FloatArray  # (V,)
+    p_single: FloatArray  # (V,)
     needed: FloatArray  # (V,)
     smallest_gain: float
 
@@ -75,21 +88,24 @@ def max_t(
 ) -> MaxT:
     """Step-down max-T for per-row scores: ``variants`` (V, n) against ``baseline`` (n,).
 
-    Each repeat turns the differences of a row (or cluster) around by one random sign that all
-    variants share, so the correction knows which variants move together.
+    Each repeat flips the differences of a row (or cluster) by one random sign that all variants
+    share, so the correction knows which variants move together. ``scaling`` is explained in
+    docs/statistics.md.
     """
     differences = differences_of(variants, baseline)
     units = Units.of(clusters, differences.shape[1])
     by_unit = units.sums(differences.T)  # (units, V)
-    by_unit = by_unit[(by_unit != 0).any(axis=1)]  # a row that nobody changes has no say
+    by_unit = by_unit[(by_unit != 0).any(axis=1)]  # a row that no variant changes says nothing
     rng = np.random.default_rng(seed)
     sizes = chunk_sizes(repeats, max(len(by_unit), 1))
     flipped = np.concatenate([_signs(rng, size, len(by_unit)) @ by_unit for size in sizes])
     # The sum of squares is the same whatever the signs, so it needs no estimate.
     scale = _Scale.of((by_unit**2).sum(axis=0), scaling)
-    p, critical = _step_down(by_unit.sum(axis=0), flipped, scale.each, alpha)
+    observed = by_unit.sum(axis=0)
+    p, critical = _step_down(observed, flipped, scale.each, alpha)
     n = units.n_rows
-    return MaxT(p, critical * scale.each / n, scale.least_gained(critical) / n)
+    least = scale.least_gained(critical) / n
+    return MaxT(p, _singly(observed, flipped), critical * scale.each / n, least)
 
 
 def max_t_of_metrics(
@@ -104,20 +120,16 @@ def max_t_of_metrics(
 ) -> MaxT:
     """Step-down max-T for any metric: one coin per row (or cluster) swaps it for all variants."""
     if not variants:
-        raise RequestError("0 variants given, at least 1 wanted")
+        raise RequestError("expected at least 1 variant, got none")
     units = Units.of(clusters, baseline.n_rows)
     observed = np.array([value_of(minus(variant, baseline)) for variant in variants])
     rng = np.random.default_rng(seed)
-    parts = []
-    for coins in draw_coins(units, rng, repeats):
-        swapped = (variant.swapped(baseline, coins) for variant in variants)
-        parts.append(np.stack([ours - theirs for ours, theirs in swapped], axis=1))
-    flipped = np.concatenate(parts)
-    # The observed swap is one of the equally likely ones, so it has its part in the spread too.
+    flipped = swapped_differences(variants, baseline, draw_coins(units, rng, repeats))
+    # The observed swap is as likely as any other, so it counts in the spread too.
     scale = _Scale.of((np.vstack([flipped, observed]) ** 2).mean(axis=0), scaling)
     p, critical = _step_down(observed, flipped, scale.each, alpha)
     needed = critical * scale.each
-    return MaxT(p, needed, float(needed.min()))
+    return MaxT(p, _singly(observed, flipped), needed, float(needed.min()))
 
 
 @dataclass(frozen=True)
@@ -130,20 +142,24 @@ class _Scale:
     """
 
     each: FloatArray  # (V,)
-    own: float  # share of its own sum of squares that a variant is divided by: 0 or 1
+    weight: float  # of a variant's sum of squares in what it is divided by: 0 or 1
     common: float
 
     @classmethod
     def of(cls, squares: FloatArray, scaling: Scaling) -> _Scale:
         moving = squares[squares > TIE]
         typical = float(np.median(moving)) if moving.size else 1.0
-        own, common = {"moderated": (1.0, typical), "full": (1.0, 0.0), "none": (0.0, 1.0)}[scaling]
-        each = np.sqrt(own * squares + common)
-        return cls(np.where(each > TIE, each, 1.0), own, common)
+        weight, common = {
+            "moderated": (1.0, typical),
+            "full": (1.0, 0.0),
+            "none": (0.0, 1.0),
+        }[scaling]
+        each = np.sqrt(weight * squares + common)
+        return cls(np.where(each > TIE, each, 1.0), weight, common)
 
     def least_gained(self, critical: float) -> int:
-        """The fewest rows g, none lost, with g / sqrt(own · g + common) above ``critical``."""
-        square = self.own * critical**2
+        """The fewest rows g, none lost, with g / sqrt(weight · g + common) above ``critical``."""
+        square = self.weight * critical**2
         root = math.sqrt(square**2 + 4 * critical**2 * self.common)
         return math.ceil((square + root) / 2 - TIE)
 
@@ -152,13 +168,19 @@ def _step_down(
     observed: FloatArray, flipped: FloatArray, scale: FloatArray, alpha: float
 ) -> tuple[FloatArray, float]:
     """Corrected p-values (V,) and the scaled difference that the largest reaches by chance."""
-    seen, chance = np.abs(observed) / scale, np.abs(flipped) / scale
-    order = np.argsort(-seen, kind="stable")
+    measured, chance = np.abs(observed) / scale, np.abs(flipped) / scale
+    order = np.argsort(-measured, kind="stable")
     # Each variant competes with those that did no better than itself.
     rivals = np.maximum.accumulate(chance[:, order[::-1]], axis=1)[:, ::-1]  # (R, V)
-    n_as_far = (rivals >= seen[order] - TIE).sum(axis=0)
+    n_as_far = (rivals >= measured[order] - TIE).sum(axis=0)
     p = _back(order, np.maximum.accumulate((1 + n_as_far) / (1 + len(flipped))))
     return p, float(np.quantile(rivals[:, 0], 1 - alpha, method="higher"))
+
+
+def _singly(observed: FloatArray, flipped: FloatArray) -> FloatArray:
+    """Uncorrected p-values (V,): how often a flip (R, V) goes as far as what was observed."""
+    n_as_far = (np.abs(flipped) >= np.abs(observed) - TIE).sum(axis=0)
+    return np.asarray((1 + n_as_far) / (1 + len(flipped)))
 
 
 def _signs(rng: np.random.Generator, repeats: int, n: int) -> FloatArray:
@@ -172,7 +194,7 @@ def smallest_gain(n_rows: int, n_comparisons: int = 1, *, alpha: float = 0.05) -
     """
     if n_rows < 1 or n_comparisons < 1:
         raise RequestError(
-            f"{n_rows} rows and {n_comparisons} comparisons given, at least 1 wanted"
+            f"expected at least 1 row and 1 comparison, got {n_rows} and {n_comparisons}"
         )
     # 2 · 2^-gained <= alpha / comparisons
     return math.ceil(1 - math.log2(alpha / n_comparisons) - TIE) / n_rows

@@ -18,7 +18,7 @@ IntArray: TypeAlias = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Interval:
-    """A score (or a difference) with the ends of its interval and the rows behind it."""
+    """A score (or a difference) with the ends of its interval and the number of rows."""
 
     value: float
     low: float
@@ -32,7 +32,7 @@ class Interval:
 def z_of(level: float) -> float:
     """The two-sided normal quantile: 1.96 for 0.95."""
     if not 0 < level < 1:
-        raise RequestError(f"level {level} given, a number between 0 and 1 wanted", "e.g. 0.95")
+        raise RequestError(f"level must be between 0 and 1, got {level}", "use 0.95")
     return NormalDist().inv_cdf(0.5 + level / 2)
 
 
@@ -40,19 +40,19 @@ def as_rows(scores: ArrayLike, *, name: str = "scores") -> FloatArray:
     """One finite number per row; none at all is an error."""
     rows = np.asarray(scores, dtype=np.float64)
     if rows.ndim != 1:
-        raise RequestError(f"{name} of shape {rows.shape} given, one number per row wanted")
+        raise RequestError(f"expected one number per row, got {name} of shape {rows.shape}")
     if rows.size == 0:
-        raise RequestError(f"0 rows of {name} given, at least 1 wanted")
+        raise RequestError(f"expected at least 1 row of {name}, got none")
     if not np.isfinite(rows).all():
         n_bad = int((~np.isfinite(rows)).sum())
-        raise RequestError(f"{n_bad} of {rows.size} {name} are not finite numbers")
+        raise RequestError(f"expected finite {name}, got {n_bad} of {rows.size} that aren't")
     return rows
 
 
 def wilson(n_right: int, n: int, *, level: float = 0.95) -> Interval:
-    """Wilson's score interval for ``n_right`` of ``n`` independent rows."""
+    """Wilson's score interval for ``n_right`` of ``n`` independent rows: ``wilson(9, 10).low``."""
     if n < 1 or not 0 <= n_right <= n:
-        raise RequestError(f"{n_right} of {n} rows given, 0 <= right <= n and n >= 1 wanted")
+        raise RequestError(f"expected 0 to n right rows of at least 1, got {n_right} of {n}")
     z = z_of(level)
     share = n_right / n
     centre = (share + z * z / (2 * n)) / (1 + z * z / n)

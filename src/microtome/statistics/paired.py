@@ -1,4 +1,4 @@
-"""Two models on the same rows: how much they differ, and whether chance would do.
+"""Two models on the same rows: how much they differ, and whether chance explains it.
 
 A difference is always ``variant - baseline``. For accuracy: McNemar's exact test and Tango's score
 interval. For any other metric, and wherever rows come in clusters: swaps and the paired bootstrap.
@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from microtome.errors import RequestError
+from microtome.statistics.differences import minus
 from microtome.statistics.intervals import FloatArray, Interval, as_rows, z_of
 from microtome.statistics.resampling import Units, bootstrap, draw_coins, kinds_of_rows
-from microtome.statistics.weighted import Metric, SumMetric, mean, minus, value_of
+from microtome.statistics.weighted import Metric, SumMetric, mean, value_of
 
 # Differences closer than this are ties: sums in another order differ in the last digits.
 TIE = 1e-12
@@ -94,14 +95,18 @@ def compare_accuracy(
     level: float = 0.95,
     seed: int = 0,
 ) -> Comparison:
-    """Compares right (1) and wrong (0) answers of two models on the same rows."""
+    """Compares right (1) and wrong (0) answers of two models on the same rows.
+
+    ``compare_accuracy([1, 1, 0], [1, 0, 0]).difference`` is the variant minus the baseline, ⅓, with
+    its interval; with ``clusters`` the rows of a cluster are resampled together.
+    """
     right, base = as_rows(variant, name="answers"), as_rows(baseline, name="answers")
     if right.shape != base.shape:
         raise RequestError(
-            f"{len(right)} and {len(base)} answers given, one per row of each wanted"
+            f"expected answers to the same rows, got {len(right)} and {len(base)} of them"
         )
     if not np.isin([right, base], (0.0, 1.0)).all():
-        raise RequestError("answers other than 0 and 1 given", "use compare_metric(mean(…), …)")
+        raise RequestError("expected answers 0 and 1, got others", "use compare_metric(mean(…), …)")
     if clusters is not None:
         return compare_metric(mean(right), mean(base), clusters=clusters, level=level, seed=seed)
     gained, lost = int((right > base).sum()), int((right < base).sum())

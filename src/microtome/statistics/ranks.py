@@ -1,24 +1,28 @@
-"""Spearman's correlation of weighted rows."""
+"""Spearman's correlation of weighted rows, of one model or of many on the same rows.
+
+Equal to ranking the repeated rows again (ties get their mean rank), without sorting again: a row's
+rank is the weight below it plus half the weight level with it. Ranks of total weight T whose levels
+weigh w₁, w₂, … have the square sum (T³ − Σ w³) / 12 around their mean, so it needs no pass of its
+own where no two rows are level.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from microtome.statistics.intervals import FloatArray, IntArray, as_rows
-from microtome.statistics.weighted import ratio, rows_of_pair
+from microtome.statistics.weighted import Metric, ratio, rows_of_pair
 
 
 @dataclass(frozen=True)
 class RankCorrelation:
-    """Spearman's correlation; 0 where one side is constant.
-
-    Equal to ranking the repeated rows again (ties get their mean rank), without sorting again:
-    a row's rank is the weight below it plus half the weight level with it.
-    """
+    """Spearman's correlation; 0 where one side is constant."""
 
     predicted: FloatArray
     gold: FloatArray
@@ -30,23 +34,24 @@ class RankCorrelation:
 
     def __call__(self, weights: FloatArray) -> FloatArray:
         """Scores (R,) of the rows under each row of ``weights`` (R, n)."""
-        by_row = np.ascontiguousarray(weights.T)  # (n, R): picking rows then copies whole lines
-        x, xx = self._predicted_levels.ranks(by_row)
-        y, yy = self._gold_levels.ranks(by_row)
-        x *= by_row
-        return ratio(np.einsum("nr,nr->r", x, y), np.sqrt(xx * yy))
+        return self.against(_WeightedGold.of(self._gold_levels, weights))
+
+    def against(self, gold: _WeightedGold) -> FloatArray:
+        """Scores (R,) against labels that are ranked already."""
+        levels = self._predicted_levels
+        by_level, rank = levels.weights(gold.by_row)
+        cubes = (by_level**3).sum(axis=0) if levels.has_ties else gold.cubes
+        rank -= by_level / 2  # not centred: the labels' ranks are
+        products = np.einsum("kr,kr->r", levels.sums(gold.ranks), rank)
+        return ratio(products, np.sqrt(_squares(gold.total, cubes) * gold.squares))
 
     def take(self, rows: IntArray) -> RankCorrelation:
         """The same metric of these rows alone."""
         return RankCorrelation(self.predicted[rows], self.gold[rows])
 
     def swapped(self, other: RankCorrelation, coins: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Own and the other's scores (R,) with the rows whose coin (R, n) is 1 exchanged."""
-        pooled = _Levels.of(np.concatenate([self.predicted, other.predicted]))
-        y, yy = self._gold_levels.ranks(np.ones((self.n_rows, 1)))  # swapping moves no label
-        y = np.concatenate([y[:, 0], y[:, 0]])
-        ours = np.concatenate([1 - coins, coins], axis=1).T.copy()  # (2n, R): 1 = counts as ours
-        return _fixed(pooled, ours, y, yy), _fixed(pooled, 1 - ours, y, yy)
+        """Both metrics' scores (R,), with the rows whose coin (R, n) is 1 exchanged."""
+        return _Pooled.of(self, other).scores(_sides(coins))
 
     @cached_property
     def _predicted_levels(self) -> _Levels:
@@ -56,6 +61,11 @@ class RankCorrelation:
     def _gold_levels(self) -> _Levels:
         return _Levels.of(self.gold)
 
+    @cached_property
+    def _gold_ranks(self) -> FloatArray:
+        """Centred ranks (n,) of the labels, every row once."""
+        return self._gold_levels.ranks(np.ones((self.n_rows, 1)))[:, 0]
+
 
 def spearman(predicted: ArrayLike, gold: ArrayLike) -> RankCorrelation:
     """Spearman's correlation; 0 where a side is constant."""
@@ -63,11 +73,109 @@ def spearman(predicted: ArrayLike, gold: ArrayLike) -> RankCorrelation:
     return RankCorrelation(as_rows(predicted), as_rows(gold))
 
 
-def _fixed(levels: _Levels, by_row: FloatArray, y: FloatArray, yy: FloatArray) -> FloatArray:
-    """The correlation of weighted ranks with ranks ``y`` that stay as they are."""
-    x, xx = levels.ranks(by_row)
-    x *= by_row
-    return ratio(y @ x, np.sqrt(xx * yy))
+def scores_of(metrics: Sequence[Metric], weights: FloatArray) -> FloatArray:
+    """Scores (V, R) of many metrics under the same ``weights`` (R, n).
+
+    Labels that all of them share are ranked once: for 144 heads that is half of the work.
+    """
+    if not _share_labels(metrics):
+        return np.stack([metric(weights) for metric in metrics])
+    gold = _WeightedGold.of(metrics[0]._gold_levels, weights)
+    return np.stack([metric.against(gold) for metric in metrics])
+
+
+def swapped_differences(
+    variants: Sequence[Metric], baseline: Metric, coins: Iterable[FloatArray]
+) -> FloatArray:
+    """Differences (R, V) of each variant from the baseline after swaps that all variants share.
+
+    ``coins`` come in chunks (R, n): rows whose coin is 1 are exchanged.
+    """
+    metrics = [*variants, baseline]
+    if _share_labels(metrics):
+        pooled = [_Pooled.of(variant, metrics[-1]) for variant in metrics[:-1]]
+        swaps = [[pair.scores(sides) for pair in pooled] for sides in map(_sides, coins)]
+    else:
+        swaps = [[variant.swapped(baseline, drawn) for variant in variants] for drawn in coins]
+    differences = [[ours - theirs for ours, theirs in chunk] for chunk in swaps]
+    return np.concatenate([np.stack(chunk, axis=1) for chunk in differences])
+
+
+def _share_labels(metrics: Sequence[Metric]) -> TypeGuard[Sequence[RankCorrelation]]:
+    ranked = [metric for metric in metrics if isinstance(metric, RankCorrelation)]
+    if len(ranked) < len(metrics):
+        return False
+    return all(np.array_equal(metric.gold, ranked[0].gold) for metric in ranked[1:])
+
+
+@dataclass(frozen=True)
+class _WeightedGold:
+    """The labels under R weightings: what all metrics of the same rows share."""
+
+    by_row: FloatArray  # (n, R) weights
+    ranks: FloatArray  # (n, R) weight times centred rank
+    squares: FloatArray  # (R,) of the ranks
+    total: FloatArray  # (R,) weight of all rows
+    cubes: FloatArray  # (R,) sum of the rows' cubed weights
+
+    @classmethod
+    def of(cls, levels: _Levels, weights: FloatArray) -> _WeightedGold:
+        by_row = np.ascontiguousarray(weights.T)  # picking rows then copies whole lines
+        total, cubes = by_row.sum(axis=0), (by_row**3).sum(axis=0)
+        by_level, _ = levels.weights(by_row)
+        squares = _squares(total, (by_level**3).sum(axis=0))
+        return cls(by_row, levels.ranks(by_row) * by_row, squares, total, cubes)
+
+
+def _sides(coins: FloatArray) -> FloatArray:
+    """Both models' answers below each other (2n, R): 1 where an answer counts as ours."""
+    return np.concatenate([1 - coins, coins], axis=1).T.copy()
+
+
+@dataclass(frozen=True)
+class _Pooled:
+    """Two models' answers in one order, for swaps: an answer that isn't ours is theirs."""
+
+    levels: _Levels
+    labels: FloatArray  # (2n,) centred ranks of both models' rows
+    label_sums: FloatArray  # (K,) of each level
+    label_squares: float  # of one model's rows: swapping moves no label
+    counts: FloatArray  # (K,) answers of each level
+    n_rows: int
+
+    @classmethod
+    def of(cls, ours: RankCorrelation, theirs: RankCorrelation) -> _Pooled:
+        levels = _Levels.of(np.concatenate([ours.predicted, theirs.predicted]))
+        labels = np.concatenate([ours._gold_ranks, theirs._gold_ranks])
+        counts = np.diff(levels.ends, prepend=-1).astype(np.float64)
+        squares = float(ours._gold_ranks @ ours._gold_ranks)
+        sums = levels.sums(labels[:, None])[:, 0]
+        return cls(levels, labels, sums, squares, counts, ours.n_rows)
+
+    def scores(self, sides: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Both correlations (R,) where ``sides`` (2n, R) is 1 for answers that count as ours."""
+        by_level, rank = self.levels.weights(sides)
+        rank -= by_level / 2
+        if self.levels.has_ties:
+            labels = self.levels.sums(self.labels[:, None] * sides)
+        else:
+            labels = self.label_sums[:, None] * by_level
+        ours = np.einsum("kr,kr->r", labels, rank)
+        # Our rank and theirs add up to that among all answers, our labels and theirs to all labels.
+        pooled = self.levels.ends + 1 - self.counts / 2
+        theirs = pooled @ self.label_sums - pooled @ labels - self.label_sums @ rank + ours
+        return (
+            ratio(ours, np.sqrt(self._squares(by_level) * self.label_squares)),
+            ratio(theirs, np.sqrt(self._squares(by_level, theirs=True) * self.label_squares)),
+        )
+
+    def _squares(self, by_level: FloatArray, *, theirs: bool = False) -> FloatArray:
+        """The square sum of one side's ranks (R,)."""
+        total, cubes = np.full(by_level.shape[1], float(self.n_rows)), float(self.n_rows)
+        if self.levels.has_ties:
+            weights = self.counts[:, None] - by_level if theirs else by_level
+            return _squares(total, (weights**3).sum(axis=0))
+        return _squares(total, np.full_like(total, cubes))
 
 
 @dataclass(frozen=True)
@@ -75,7 +183,7 @@ class _Levels:
     """The distinct values of a column in order, and which one each row has."""
 
     order: IntArray  # rows, by value
-    ends: IntArray  # last place of each level in that order
+    ends: IntArray  # (K,) last place of each level in that order
     level: IntArray  # level of each row
 
     @classmethod
@@ -83,12 +191,33 @@ class _Levels:
         _, level, counts = np.unique(values, return_inverse=True, return_counts=True)
         return cls(np.argsort(level, kind="stable"), np.cumsum(counts) - 1, level)
 
-    def ranks(self, by_row: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Centred ranks (n, R) of rows weighted by ``by_row`` (n, R), and their square sum (R,)."""
-        level_weight = by_row[self.order]
-        rank = np.cumsum(level_weight, axis=0)
-        if len(self.ends) < len(self.order):  # ties
-            rank = rank[self.ends]  # (levels, R)
-            level_weight = np.diff(rank, axis=0, prepend=0.0)
-        rank -= rank[-1] / 2 + level_weight / 2
-        return rank[self.level], np.einsum("kr,kr,kr->r", level_weight, rank, rank)
+    @property
+    def has_ties(self) -> bool:
+        return len(self.ends) < len(self.order)
+
+    def weights(self, by_row: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Each level's weight, and that of all levels up to it (K, R), from (n, R)."""
+        by_level = by_row[self.order]
+        up_to = np.cumsum(by_level, axis=0)
+        if self.has_ties:
+            up_to = up_to[self.ends]
+            by_level = np.diff(up_to, axis=0, prepend=0.0)
+        return by_level, up_to
+
+    def sums(self, by_row: FloatArray) -> FloatArray:
+        """Values of rows (n, R) added up by level (K, R)."""
+        in_order = by_row[self.order]
+        starts = np.concatenate([[0], self.ends[:-1] + 1])
+        return np.add.reduceat(in_order, starts, axis=0) if self.has_ties else in_order
+
+    def ranks(self, by_row: FloatArray) -> FloatArray:
+        """Centred ranks (n, R) of rows weighted by ``by_row`` (n, R)."""
+        by_level, up_to = self.weights(by_row)
+        ranks: FloatArray = up_to - up_to[-1] / 2 - by_level / 2
+        return ranks[self.level]
+
+
+def _squares(total: FloatArray, cubes: FloatArray) -> FloatArray:
+    """The square sum (R,) of centred ranks; what rounding leaves of a constant side is none."""
+    squares = (total**3 - cubes) / 12
+    return np.where(squares <= 1e-12 * total**3, 0.0, squares)

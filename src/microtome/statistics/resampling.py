@@ -1,12 +1,13 @@
 """Drawing rows again: the bootstrap, by row or by cluster, and the random swaps of two models.
 
 Deterministic by seed. Memory is bounded: weights exist a chunk of repeats at a time, and rows that
-are alike (four kinds of them behind an F1) are drawn as counts.
+are alike (an F1 knows four kinds) are drawn as counts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import copy
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,13 +32,13 @@ class Units:
     def of(cls, clusters: ArrayLike | None, n_rows: int) -> Units:
         """Units of ``n_rows`` rows; ``clusters`` names each row's cluster."""
         if n_rows < 1:
-            raise RequestError("0 rows given, at least 1 wanted")
+            raise RequestError("expected at least 1 row, got none")
         if clusters is None:
             return cls(None, n_rows, n_rows)
         names = np.asarray(clusters)
         if names.shape != (n_rows,):
             raise RequestError(
-                f"clusters of shape {names.shape} given, one per row wanted ({n_rows})"
+                f"expected one cluster for each of {n_rows} rows, got shape {names.shape}"
             )
         distinct, of_row = np.unique(names, return_inverse=True)
         if len(distinct) == n_rows:
@@ -66,7 +67,7 @@ class Draws:
 
     Data that hold no wrong row, or one bad cluster of fifty, still leave room for another: a
     resample gets it with a weight drawn from the exponential distribution, whose 97.5 % point, 3.7
-    rows, is the exact limit for an event that was seen 0 times. Low ends are read from ``low`` and
+    rows, is the exact limit for an event that never occurred. Low ends are read from ``low`` and
     high ends from ``high``.
     """
 
@@ -78,11 +79,12 @@ def resample(metric: Weighted, units: Units, rng: np.random.Generator, repeats: 
     """The metric on ``repeats`` resamples of the units."""
     if isinstance(metric, SumMetric):
         return _resample_sums(metric, units, rng, repeats)
-    scores = np.concatenate([metric(weights) for weights in _drawn_weights(units, rng, repeats)])
+    scores = np.concatenate([metric(weights) for weights in draw_weights(units, rng, repeats)])
     return Draws(scores, scores)
 
 
-def _drawn_weights(units: Units, rng: np.random.Generator, repeats: int) -> Iterator[FloatArray]:
+def draw_weights(units: Units, rng: np.random.Generator, repeats: int) -> Iterator[FloatArray]:
+    """Chunks of weights (R, n_rows): how often each row's unit is drawn."""
     for size in chunk_sizes(repeats, units.n_rows):
         yield units.spread(draw_counts(units.n, size, rng))
 
@@ -111,12 +113,43 @@ def _resample_sums(
     metric: SumMetric, units: Units, rng: np.random.Generator, repeats: int
 ) -> Draws:
     columns = units.sums(metric.columns)
+    return _with_unseen(metric, columns, draw_sums(columns, rng, repeats), rng)
+
+
+def resample_together(
+    metrics: Sequence[SumMetric], units: Units, *, seed: int, repeats: int
+) -> list[Draws]:
+    """``resample`` of every metric by a generator of its own with this ``seed``.
+
+    Metrics whose rows are all different (Pearson's) need the same draws then: these are made once,
+    which is most of the work.
+    """
+    by_unit = [units.sums(metric.columns) for metric in metrics]
+    alike = [_few_kinds(columns) is not None for columns in by_unit]
+    sums: list[list[FloatArray]] = [[] for _ in metrics]
+    rng = np.random.default_rng(seed)
+    for size in chunk_sizes(repeats, units.n) if not all(alike) else ():
+        counts = draw_counts(units.n, size, rng)
+        for columns, parts, is_counted in zip(by_unit, sums, alike, strict=True):
+            if not is_counted:
+                parts.append(counts @ columns)
+    return [
+        _resample_sums(metric, units, np.random.default_rng(seed), repeats)
+        if is_counted
+        else _with_unseen(metric, columns, np.concatenate(parts), copy.deepcopy(rng))
+        for metric, columns, parts, is_counted in zip(metrics, by_unit, sums, alike, strict=True)
+    ]
+
+
+def _with_unseen(
+    metric: SumMetric, columns: FloatArray, sums: FloatArray, rng: np.random.Generator
+) -> Draws:
+    """Scores of resampled sums (R, k) of the units' ``columns``, with what wasn't seen added."""
     total = columns.sum(axis=0)
     without = metric.of_sums(total - columns)  # (units,): highest without the worst unit
     worst = _unseen(metric.of_sums, total, metric.worst, columns[np.argmax(without)], -1)
     best = _unseen(metric.of_sums, total, metric.best, columns[np.argmin(without)], 1)
-    sums = draw_sums(columns, rng, repeats)
-    weight = rng.exponential(size=(repeats, max(len(worst), len(best))))
+    weight = rng.exponential(size=(len(sums), max(len(worst), len(best))))
     low = metric.of_sums(sums + weight[:, : len(worst)] @ worst)
     high = metric.of_sums(sums + weight[:, : len(best)] @ best)
     return Draws(low, high)
@@ -138,10 +171,17 @@ def _unseen(
 def draw_sums(columns: FloatArray, rng: np.random.Generator, repeats: int) -> FloatArray:
     """Sums (repeats, k) of the rows of ``columns`` (n, k) drawn with replacement."""
     n = len(columns)
-    kinds, counts = kinds_of_rows(columns)
-    if len(kinds) * 4 <= n:
+    few = _few_kinds(columns)
+    if few is not None:
+        kinds, counts = few
         return rng.multinomial(n, counts / n, size=repeats) @ kinds
     return np.concatenate([draw_counts(n, size, rng) @ columns for size in chunk_sizes(repeats, n)])
+
+
+def _few_kinds(columns: FloatArray) -> tuple[FloatArray, IntArray] | None:
+    """The distinct rows and how often each occurs, where counting them is worth it."""
+    kinds, counts = kinds_of_rows(columns)
+    return (kinds, counts) if len(kinds) * 4 <= len(columns) else None
 
 
 def kinds_of_rows(columns: FloatArray) -> tuple[FloatArray, IntArray]:
@@ -162,7 +202,7 @@ def tail_of(level: float, n_units: int) -> float:
     """The tail of the resampled scores to cut off on each side.
 
     Percentiles are too narrow for few units: their spread lacks a factor n/(n-1), and a normal
-    tail stands where Student's belongs. Cutting less off repairs both.
+    tail is used where Student's belongs. Cutting less off repairs both.
     """
     from scipy.special import ndtr, stdtrit
 
@@ -187,12 +227,19 @@ def bootstrap(
     repeats: int = 2000,
     seed: int = 0,
 ) -> Interval:
-    """The interval of any metric, by drawing its rows (or their clusters) again."""
+    """The interval of any metric, by drawing its rows (or their clusters) again.
+
+    ``bootstrap(f1(predicted, gold), clusters=articles)`` resamples whole articles.
+    """
     units = Units.of(clusters, metric.n_rows)
     draws = resample(metric, units, np.random.default_rng(seed), repeats)
-    value = value_of(metric)
+    return interval_of(value_of(metric), draws, units, level=level)
+
+
+def interval_of(value: float, draws: Draws, units: Units, *, level: float) -> Interval:
+    """A value with the interval of its resamples, which always holds it."""
     low, high = ends_of(draws, level, units.n)
-    return Interval(value, min(low, value), max(high, value), metric.n_rows)
+    return Interval(value, min(low, value), max(high, value), units.n_rows)
 
 
 def accuracy_interval(
@@ -204,7 +251,7 @@ def accuracy_interval(
     """
     rows = as_rows(right, name="answers")
     if not np.isin(rows, (0.0, 1.0)).all():
-        raise RequestError("answers other than 0 and 1 given", "use bootstrap(mean(scores))")
+        raise RequestError("expected answers 0 and 1, got others", "use bootstrap(mean(scores))")
     if clusters is not None:
         return bootstrap(mean(rows), clusters=clusters, level=level, seed=seed)
     return wilson(int(rows.sum()), len(rows), level=level)

@@ -1,4 +1,4 @@
-"""Trained models are compared seed by seed: an edit must stand out from the spread of the seeds."""
+"""Trained models are compared over seeds: an edit must exceed the spread between seeds."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class SeedScore:
 
 @dataclass(frozen=True)
 class SeedDifference:
-    """``edited - base`` over seeds; ``detectable`` is what a test on them finds 8 times in 10."""
+    """``edited - base`` over seeds; a test on them finds a true ``detectable`` 8 times in 10."""
 
     value: float
     n_edited: int
@@ -57,8 +57,10 @@ def compare_seeds(
 ) -> SeedDifference:
     """Welch's interval and test of two arms of seeds, with cautious degrees of freedom.
 
-    ``seed_spread`` is a standard deviation known from elsewhere (``flip_spread`` gives a floor);
-    without it the arms' own is used, where one of them has two seeds or more.
+    ``compare_seeds([0.91, 0.92, 0.90], [0.90, 0.89, 0.91])`` has an interval; with fewer than three
+    seeds in an arm it has a ``remark`` instead. ``seed_spread`` is a standard deviation known from
+    elsewhere (``flip_spread`` gives a floor); without it that of the arms is used, where one of
+    them has two seeds or more.
     """
     ours, theirs = as_rows(edited, name="seeds"), as_rows(base, name="seeds")
     value = float(ours.mean() - theirs.mean())
@@ -91,8 +93,8 @@ def detectable_difference(
 
     if min(n_edited, n_base) < 1 or spread < 0:
         raise RequestError(
-            f"{n_edited} and {n_base} seeds with a spread of {spread} given,"
-            " at least 1 each and a spread >= 0 wanted"
+            "expected at least 1 seed on each side and a spread of at least 0,"
+            f" got {n_edited}, {n_base} and {spread}"
         )
     error = spread * math.sqrt(1 / n_edited + 1 / n_base)
     freedom = n_edited + n_base - 2
@@ -100,25 +102,23 @@ def detectable_difference(
         return float((z_of(level) + norm.ppf(power)) * error)
     critical = _t(freedom, level)
 
-    def found(shift: float) -> float:
-        # The chance to find it on the wrong side is nothing at any power worth asking for.
+    def excess_power(shift: float) -> float:
+        # The chance of a significant result on the wrong side is negligible at any useful power.
         return float(nct.sf(critical, freedom, shift)) - power
 
-    return float(brentq(found, 0.0, 2 * critical + 3)) * error
+    return float(brentq(excess_power, 0.0, 2 * critical + 3)) * error
 
 
 def detectable_sentence(n_edited: int, n_base: int, detectable: float | None) -> str:
-    """Why the seeds don't decide, and how large a difference they could have shown."""
+    """Why the seeds don't decide, and the smallest difference that they could detect."""
     runs = f"{n_edited} and {n_base} runs" if max(n_edited, n_base) > 1 else "one run each"
     if detectable is None:
         in_spreads = detectable_difference(1.0, n_edited, n_base)
         return (
-            f"{INSEPARABLE}: {runs}; only a difference above {in_spreads:.1f} times the"
-            " (unknown) standard deviation between seeds would show"
+            f"{INSEPARABLE}: {runs}; smallest detectable difference: {in_spreads:.1f} times the"
+            " (unknown) standard deviation between seeds"
         )
-    return (
-        f"{INSEPARABLE}: {runs}; only a difference above {100 * detectable:.1f} points would show"
-    )
+    return f"{INSEPARABLE}: {runs}; smallest detectable difference: {100 * detectable:.1f} points"
 
 
 def flip_spread(right: ArrayLike, other_right: ArrayLike) -> float:
@@ -129,7 +129,9 @@ def flip_spread(right: ArrayLike, other_right: ArrayLike) -> float:
     """
     rows, other = as_rows(right, name="answers"), as_rows(other_right, name="answers")
     if rows.shape != other.shape:
-        raise RequestError(f"{len(rows)} and {len(other)} answers given, the same rows wanted")
+        raise RequestError(
+            f"expected answers to the same rows, got {len(rows)} and {len(other)} of them"
+        )
     return math.sqrt(float((rows != other).mean()) / (2 * len(rows)))
 
 

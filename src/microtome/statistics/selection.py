@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,10 +22,9 @@ from microtome.statistics.sweeps import (
     Baseline,
     Sweep,
     Variants,
-    bootstrap_difference,
-    differences_of,
     sweep_of,
 )
+from microtome.statistics.weighted import Metric
 
 V = TypeVar("V", bound=Hashable)
 
@@ -56,9 +55,9 @@ def halves(
     """Random halves of the rows (n_splits, n_rows): True = pick here. Clusters stay together."""
     units = Units.of(clusters, n_rows)
     if units.n < 2:
-        raise RequestError(f"{units.n} row or cluster given, at least 2 wanted to halve them")
+        raise RequestError(f"expected at least 2 rows or clusters to halve, got {units.n}")
     if n_splits < 1:
-        raise RequestError(f"{n_splits} splits given, at least 1 wanted")
+        raise RequestError(f"n_splits must be at least 1, got {n_splits}")
     rng = np.random.default_rng(seed)
     half = np.arange(units.n) < units.n // 2
     drawn = rng.permuted(np.tile(half, (n_splits, 1)), axis=1)
@@ -98,7 +97,8 @@ def honest_gain(
     """The honest gain of the best variant.
 
     Either per-row scores, ``variants`` (V, n) and ``baseline`` (n,), or a metric for each. Ties go
-    to the first variant.
+    to the first variant. ``honest_gain(scores, baseline).gain`` is what to believe of the best of
+    them; ``.picks`` says which variant won how many of the halves.
     """
     sweep = sweep_of(variants, baseline, clusters)
     split = halves(sweep.n_rows, clusters=clusters, n_splits=n_splits, seed=seed)
@@ -116,47 +116,56 @@ def naive_gain(
 ) -> PickedGain:
     """The papers' way: picked and scored on the same rows. Too good by construction."""
     sweep = sweep_of(variants, baseline, clusters)
-    return _picked(sweep, sweep, seed, "picked and scored on the same rows")
+    best = int(sweep.best(_all_rows(sweep))[0])
+    return PickedGain(best, _gain(sweep, best, seed), "picked and scored on the same rows")
 
 
 def gain_on_second_split(
-    picked_on: tuple[Variants, Baseline],
-    scored_on: tuple[Variants, Baseline],
+    variants: Variants,
+    baseline: Baseline,
+    scored_on: Callable[[int], tuple[ArrayLike | Metric, Baseline]],
     *,
     clusters: ArrayLike | None = None,
     seed: int = 0,
 ) -> PickedGain:
-    """Picked on one labelled split, scored on another: each given as (variants, baseline).
+    """The best variant is picked on one labelled split and scored on another.
 
-    ``clusters`` are those of the split that is scored.
+    ``scored_on(i)`` gives variant i and the baseline on the second split: what isn't picked needn't
+    be computed there. ``clusters`` are those of the second split.
     """
-    dev, other = sweep_of(*picked_on, None), sweep_of(*scored_on, clusters)
-    if dev.n_variants != other.n_variants:
-        raise RequestError(
-            f"{dev.n_variants} variants to pick from and {other.n_variants} to score given,"
-            " the same variants wanted"
-        )
-    return _picked(dev, other, seed, "picked on one split, scored on another")
+    picked_on = sweep_of(variants, baseline, None)
+    best = int(picked_on.best(_all_rows(picked_on))[0])
+    variant, second_baseline = scored_on(best)
+    other = sweep_of(cast(Variants, [variant]), second_baseline, clusters)
+    gain = _gain(other, 0, seed)
+    return PickedGain(best, gain, "picked on one split, scored on another")
 
 
 def mean_gain(
-    variants: ArrayLike,
-    baseline: ArrayLike,
+    variants: Variants,
+    baseline: Baseline,
     *,
     clusters: ArrayLike | None = None,
     seed: int = 0,
 ) -> Interval:
-    """The mean gain over all variants of per-row scores: the one claim free of selection."""
-    difference = differences_of(variants, baseline).mean(axis=0)
-    units = Units.of(clusters, len(difference))
-    return bootstrap_difference(difference, units, level=0.95, repeats=2000, seed=seed)
+    """The mean gain over all variants: the one claim free of selection.
+
+    Either per-row scores, ``variants`` (V, n) and ``baseline`` (n,), or a metric for each: then the
+    metric of every variant is taken on the same resampled rows (or clusters), and averaged.
+    """
+    sweep = sweep_of(variants, baseline, clusters)
+    return sweep.mean_gain(level=0.95, repeats=2000, seed=seed)
 
 
-def _picked(dev: Sweep, other: Sweep, seed: int, how: str) -> PickedGain:
-    best = dev.best(np.ones((1, dev.n_rows), dtype=np.bool_))
-    everything = np.ones((1, other.n_rows), dtype=np.bool_)
-    value, low, high = other.ends(best, everything, level=0.95, seed=seed)[0].tolist()
-    return PickedGain(int(best[0]), Interval(value, low, high, other.n_rows), how)
+def _gain(sweep: Sweep, variant: int, seed: int) -> Interval:
+    """One variant's gain on all rows."""
+    ends = sweep.ends(np.array([variant]), _all_rows(sweep), level=0.95, seed=seed)
+    value, low, high = ends[0].tolist()
+    return Interval(value, low, high, sweep.n_rows)
+
+
+def _all_rows(sweep: Sweep) -> NDArray[np.bool_]:
+    return np.ones((1, sweep.n_rows), dtype=np.bool_)
 
 
 def _over_halves(picks: Sequence[V], ends: FloatArray, n_rows: int) -> HonestGain[V]:

@@ -1,6 +1,6 @@
 """Many variants against one baseline on the same rows: pick the best, score what was picked.
 
-Two kinds behind one seam: per-row scores (accuracy, a token F1), where a sweep is a matrix of
+Two kinds with one interface: per-row scores (accuracy, a token F1), where a sweep is a matrix of
 differences, and any other metric, where it is a list of weighted metrics.
 """
 
@@ -15,10 +15,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from microtome.errors import RequestError
+from microtome.statistics.differences import mean_minus, minus
 from microtome.statistics.intervals import FloatArray, IntArray, Interval
 from microtome.statistics.paired import paired_bootstrap, tango
-from microtome.statistics.resampling import Units, bootstrap
-from microtome.statistics.weighted import Metric, mean, minus
+from microtome.statistics.ranks import scores_of
+from microtome.statistics.resampling import (
+    Draws,
+    Units,
+    bootstrap,
+    draw_weights,
+    interval_of,
+    resample_together,
+)
+from microtome.statistics.weighted import Metric, SumMetric, mean
 
 BoolArray: TypeAlias = NDArray[np.bool_]
 Variants: TypeAlias = ArrayLike | Sequence[Metric]
@@ -36,17 +45,16 @@ class Sweep(Protocol):
         """How many rows all variants share."""
         ...
 
-    @property
-    def n_variants(self) -> int:
-        """How many variants there are."""
-        ...
-
     def best(self, rows: BoolArray) -> IntArray:
         """The variant with the best score on each of S sets of rows (S, n); the first of equals."""
         ...
 
     def ends(self, picks: IntArray, rows: BoolArray, *, level: float, seed: int) -> FloatArray:
-        """Value, low and high (S, 3) of the picks' gains, each on its own set of rows (S, n)."""
+        """Value, low and high (S, 3) of the picks' gains, pick s on rows s of (S, n)."""
+        ...
+
+    def mean_gain(self, *, level: float, repeats: int, seed: int) -> Interval:
+        """The mean of all variants' gains on all rows."""
         ...
 
 
@@ -54,14 +62,58 @@ def sweep_of(variants: Variants, baseline: Baseline, clusters: ArrayLike | None)
     """A sweep from scores, (V, n) and (n,), or from one metric per variant and the baseline's."""
     if _are_metrics(variants):
         if not _is_metric(baseline):
-            raise RequestError("metrics of variants given, a metric of the baseline wanted")
-        for variant in variants:
-            minus(variant, baseline)  # refuses other rows
+            raise RequestError("expected a metric of the baseline too, got scores")
+        mean_minus(variants, baseline)  # refuses other rows
         return MetricSweep(variants, baseline, Units.of(clusters, baseline.n_rows))
     if _is_metric(baseline):
-        raise RequestError("a metric of the baseline given, a metric of each variant wanted")
+        raise RequestError("expected a metric of each variant too, got scores")
     differences = differences_of(cast(ArrayLike, variants), cast(ArrayLike, baseline))
     return ScoreSweep(differences, Units.of(clusters, differences.shape[1]))
+
+
+@dataclass(frozen=True)
+class SweepGains:
+    """Every variant's gain over the baseline, and the mean gain of all variants."""
+
+    each: tuple[Interval, ...]
+    mean: Interval
+
+
+def sweep_gains(
+    variants: Sequence[Metric],
+    baseline: Metric,
+    *,
+    clusters: ArrayLike | None = None,
+    level: float = 0.95,
+    repeats: int = 2000,
+    seed: int = 0,
+) -> SweepGains:
+    """What ``paired_bootstrap`` gives for every variant and ``mean_gain`` for all of them.
+
+    All of them on one set of resamples, where that saves work: labels are ranked once instead of
+    288 times for 144 heads.
+    """
+    units = Units.of(clusters, baseline.n_rows)
+    average = mean_minus(variants, baseline)
+    values = _minus_last(scores_of([*variants, baseline], np.ones((1, units.n_rows))))[:, 0]
+    if isinstance(average, SumMetric):
+        differences = [minus(variant, baseline) for variant in variants]
+        sums = [one for one in (*differences, average) if isinstance(one, SumMetric)]
+        draws = resample_together(sums, units, seed=seed, repeats=repeats)
+    else:
+        drawn = draw_weights(units, np.random.default_rng(seed), repeats)
+        scores = [scores_of([*variants, baseline], weights) for weights in drawn]
+        gains = _minus_last(np.concatenate(scores, axis=1))  # (V, repeats)
+        draws = [Draws(gain, gain) for gain in (*gains, gains.mean(axis=0))]
+    *each, mean_of_all = (
+        interval_of(float(value), drawn, units, level=level)
+        for value, drawn in zip((*values, values.mean()), draws, strict=True)
+    )
+    return SweepGains(tuple(each), mean_of_all)
+
+
+def _minus_last(scores: FloatArray) -> FloatArray:
+    return np.asarray(scores[:-1] - scores[-1])
 
 
 def differences_of(variants: ArrayLike, baseline: ArrayLike) -> FloatArray:
@@ -70,16 +122,17 @@ def differences_of(variants: ArrayLike, baseline: ArrayLike) -> FloatArray:
     base = np.asarray(baseline, dtype=np.float64)
     if scores.ndim != 2 or base.shape != scores.shape[1:]:
         raise RequestError(
-            f"scores of shape {scores.shape} and a baseline of shape {base.shape} given,"
-            " (variants, rows) and (rows,) wanted"
+            "expected scores (variants, rows) and a baseline (rows,),"
+            f" got shapes {scores.shape} and {base.shape}"
         )
     if scores.size == 0:
         raise RequestError(
-            f"{scores.shape[0]} variants on {scores.shape[1]} rows given, at least 1 of each wanted"
+            "expected at least 1 variant and 1 row,"
+            f" got {scores.shape[0]} variants on {scores.shape[1]} rows"
         )
     difference = scores - base
     if not np.isfinite(difference).all():
-        raise RequestError("scores that are not finite numbers given")
+        raise RequestError("expected finite scores, got some that aren't")
     return difference
 
 
@@ -104,11 +157,6 @@ class ScoreSweep:
         """How many rows all variants share."""
         return self.units.n_rows
 
-    @property
-    def n_variants(self) -> int:
-        """How many variants there are."""
-        return len(self.differences)
-
     def best(self, rows: BoolArray) -> IntArray:
         """The variant with the best mean on each of S sets of rows (S, n)."""
         # Rounding keeps equal sums equal, whatever the order they were added in.
@@ -122,6 +170,11 @@ class ScoreSweep:
         return np.array(
             [self._drawn_ends(*pair, level, seed) for pair in zip(picks, rows, strict=True)]
         )
+
+    def mean_gain(self, *, level: float, repeats: int, seed: int) -> Interval:
+        """The mean of all variants' gains on all rows."""
+        average = self.differences.mean(axis=0)
+        return bootstrap_difference(average, self.units, level=level, repeats=repeats, seed=seed)
 
     @cached_property
     def _right_or_wrong(self) -> bool:
@@ -162,20 +215,15 @@ class MetricSweep:
         """How many rows all variants share."""
         return self.baseline.n_rows
 
-    @property
-    def n_variants(self) -> int:
-        """How many variants there are."""
-        return len(self.variants)
-
     def best(self, rows: BoolArray) -> IntArray:
         """The variant with the best metric on each of S sets of rows (S, n)."""
         weights = rows.astype(np.float64)
-        scores = np.stack([variant(weights) for variant in self.variants], axis=1)
+        scores = scores_of(self.variants, weights).T  # (S, V)
         return np.asarray(np.argmax(np.round(scores, 9), axis=1), dtype=np.int64)
 
     def ends(self, picks: IntArray, rows: BoolArray, *, level: float, seed: int) -> FloatArray:
         """The paired bootstrap's ends."""
-        found = []
+        ends = []
         for pick, kept in zip(picks, map(np.flatnonzero, rows), strict=True):
             gain = paired_bootstrap(
                 self.variants[pick].take(kept),
@@ -185,8 +233,18 @@ class MetricSweep:
                 repeats=REPEATS,
                 seed=seed,
             )
-            found.append((gain.value, gain.low, gain.high))
-        return np.array(found)
+            ends.append((gain.value, gain.low, gain.high))
+        return np.array(ends)
+
+    def mean_gain(self, *, level: float, repeats: int, seed: int) -> Interval:
+        """The mean of all variants' gains on all rows."""
+        return bootstrap(
+            mean_minus(self.variants, self.baseline),
+            clusters=self.units.of_row,
+            level=level,
+            repeats=repeats,
+            seed=seed,
+        )
 
 
 def _is_metric(thing: object) -> TypeGuard[Metric]:

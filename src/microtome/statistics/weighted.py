@@ -44,7 +44,7 @@ class Metric(Weighted, Protocol):
         ...
 
     def swapped(self: Self_, other: Self_, coins: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Own and the other's scores (R,) with the rows whose coin (R, n) is 1 exchanged."""
+        """Both metrics' scores (R,), with the rows whose coin (R, n) is 1 exchanged."""
         ...
 
 
@@ -76,52 +76,13 @@ class SumMetric:
         return SumMetric(self.columns[rows], self.of_sums, self.worst, self.best)
 
     def swapped(self, other: SumMetric, coins: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Own and the other's scores (R,) with the rows whose coin (R, n) is 1 exchanged."""
+        """Both metrics' scores (R,), with the rows whose coin (R, n) is 1 exchanged."""
         return self.exchanged(other, coins @ (other.columns - self.columns))
 
     def exchanged(self, other: SumMetric, moved: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Own and the other's scores (R,) after ``moved`` (R, k) went from its sums to ours."""
+        """Both metrics' scores (R,) after ``moved`` (R, k) went from its sums to ours."""
         ours, theirs = self.columns.sum(axis=0) + moved, other.columns.sum(axis=0) - moved
         return self.of_sums(ours), self.of_sums(theirs)
-
-
-@dataclass(frozen=True)
-class Difference:
-    """``variant - baseline`` on the same weighted rows; ``minus`` makes it."""
-
-    variant: Metric
-    baseline: Metric
-
-    @property
-    def n_rows(self) -> int:
-        """How many rows both score."""
-        return self.variant.n_rows
-
-    def __call__(self, weights: FloatArray) -> FloatArray:
-        """Differences (R,) under each row of ``weights`` (R, n)."""
-        return self.variant(weights) - self.baseline(weights)
-
-
-def minus(variant: Metric, baseline: Metric) -> SumMetric | Difference:
-    """The difference of two metrics of the same rows, as a function of weighted rows."""
-    if variant.n_rows != baseline.n_rows:
-        raise RequestError(
-            f"{variant.n_rows} rows of the variant and {baseline.n_rows} of the baseline given,"
-            " the same rows wanted"
-        )
-    if not (isinstance(variant, SumMetric) and isinstance(baseline, SumMetric)):
-        return Difference(variant, baseline)
-    border = variant.columns.shape[1]
-
-    def of_sums(sums: FloatArray) -> FloatArray:
-        return variant.of_sums(sums[:, :border]) - baseline.of_sums(sums[:, border:])
-
-    return SumMetric(
-        np.concatenate([variant.columns, baseline.columns], axis=1),
-        of_sums,
-        worst=np.concatenate([variant.worst, baseline.best], axis=1),
-        best=np.concatenate([variant.best, baseline.worst], axis=1),
-    )
 
 
 def ratio(above: FloatArray, below: FloatArray) -> FloatArray:
@@ -162,13 +123,27 @@ def _spread(n: FloatArray, x: FloatArray, xx: FloatArray) -> FloatArray:
 
 
 def mean(scores: ArrayLike, *, lowest: float = 0.0, highest: float = 1.0) -> SumMetric:
-    """The mean of one score per row (a token F1, an exact match) that lies in a known range."""
+    """The mean of one score per row (a token F1, an exact match) with a known range."""
     rows = as_rows(scores)
     if rows.min() < lowest or rows.max() > highest:
-        found = f"{rows.min():g} to {rows.max():g}"
-        raise RequestError(f"scores from {found} given, {lowest:g} to {highest:g} wanted")
+        raise RequestError(
+            f"expected scores from {lowest:g} to {highest:g}, got {rows.min():g} to {rows.max():g}"
+        )
     columns = np.stack([rows, np.ones_like(rows)], axis=1)
     return SumMetric(columns, _mean, np.array([[lowest, 1.0]]), np.array([[highest, 1.0]]))
+
+
+def share(right: ArrayLike, total: ArrayLike) -> SumMetric:
+    """The share of units that are right, where every row has ``total`` of them (masked tokens).
+
+    ``share([1, 0], [2, 1])`` is a third: rows count by their units.
+    """
+    n_right, n_units = as_rows(right), as_rows(total)
+    if (n_right < 0).any() or (n_right > n_units).any():
+        raise RequestError("expected from 0 to all of a row's units to be right")
+    typical = float(n_units.mean())
+    columns = np.stack([n_right, n_units], axis=1)
+    return SumMetric(columns, _mean, np.array([[0.0, typical]]), np.array([[typical, typical]]))
 
 
 def accuracy(predicted: ArrayLike, gold: ArrayLike) -> SumMetric:
@@ -192,7 +167,7 @@ def matthews(predicted: ArrayLike, gold: ArrayLike, *, n_labels: int = 2) -> Sum
     predicted, gold = rows_of_pair(predicted, gold)
     codes = gold * n_labels + predicted
     if np.min([predicted, gold]) < 0 or np.max([predicted, gold]) >= n_labels:
-        raise RequestError(f"labels outside 0 to {n_labels - 1} given to Matthews")
+        raise RequestError(f"expected labels 0 to {n_labels - 1} for Matthews, got others")
     kinds = np.eye(n_labels * n_labels)
     right = np.arange(n_labels) * (n_labels + 1)
     wrong = np.arange(n_labels) * n_labels + (np.arange(n_labels) + 1) % n_labels
@@ -222,9 +197,9 @@ def rows_of_pair(predicted: ArrayLike, gold: ArrayLike) -> tuple[NDArray[Any], N
     predicted, gold = np.asarray(predicted), np.asarray(gold)
     if predicted.shape != gold.shape or predicted.ndim != 1:
         raise RequestError(
-            f"predictions of shape {predicted.shape} and labels of shape {gold.shape} given,"
-            " one of each per row wanted"
+            "expected one prediction and one label per row,"
+            f" got shapes {predicted.shape} and {gold.shape}"
         )
     if gold.size == 0:
-        raise RequestError("0 rows of predictions given, at least 1 wanted")
+        raise RequestError("expected at least 1 row of predictions, got none")
     return predicted, gold

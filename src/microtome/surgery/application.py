@@ -10,10 +10,9 @@ from transformers import PreTrainedModel
 
 from microtome.edits import Disable, Edit, Edits, Randomize, Reinit, Unshare
 from microtome.edits.depth import DepthEdit
+from microtome.edits.layer_order import new_order
 from microtome.errors import EditError
 from microtome.families import adapt
-from microtome.families.anatomy import DepthRules
-from microtome.families.catalogue import MOST_LAYERS
 from microtome.families.seam import Family
 from microtome.models.provenance import attach, provenance_of
 from microtome.surgery import weights
@@ -34,18 +33,6 @@ def apply(edits: Edit | Edits, model: PreTrainedModel) -> PreTrainedModel:
     if (origin := provenance_of(model)) is not None:
         attach(edited, origin.with_edits(edit.text for edit in Edits(edits)))
     return edited
-
-
-def new_order(edit: DepthEdit, n_layers: int, rules: DepthRules) -> tuple[int, ...]:
-    """The source layer of every new layer; shared layers are all layer 0, applied again."""
-    if rules.refusal:
-        raise EditError(rules.refusal, "put unshare() first")
-    if rules.shared:
-        return (0,) * edit.count(n_layers)
-    order = edit.order(n_layers, first_copied=rules.first_copied)
-    if len(order) > MOST_LAYERS:
-        raise EditError(f"{len(order)} layers asked for", f"at most {MOST_LAYERS} are possible")
-    return order
 
 
 def check_sharing(layers: set[int], sharing: tuple[int, ...], remedy: str) -> None:

@@ -18,6 +18,7 @@ from microtome.edits import Edit, Edits
 from microtome.errors import CertificateFailed
 from microtome.families import adapt
 from microtome.families.seam import Family
+from microtome.models.building import lacks_pooler
 from microtome.models.loading import nonfinite_tensors
 from microtome.surgery.trace import Fate, LayerTrace, Trace, trace
 from microtome.surgery.weights import CUT
@@ -63,7 +64,10 @@ class Certificate:
 def certify_weights(
     edits: Edit | Edits, base: PreTrainedModel, edited: PreTrainedModel
 ) -> Certificate:
-    """The cheap certificate: which tensors changed, and that no other did."""
+    """The cheap certificate: which tensors changed, and that no other did.
+
+    ``certify_weights(edit, model, edit(model)).require()`` raises unless every check passed.
+    """
     old, new = adapt(base), adapt(edited)
     expected = trace(Edits(edits), old)
     return Certificate(tuple(weight_checks(old, new, expected)), warnings=warnings_of(edited))
@@ -88,26 +92,25 @@ def weight_checks(old: Family, new: Family, expected: Trace) -> Iterator[Check]:
 
 def count_check(new: Family, expected: Trace) -> Check:
     """Config, module list and shared weights agree on the number of layers."""
-    wanted, found = len(expected.layers), len(new.layers)
-    told = new.shape.n_layers
+    n_expected, n_layers, n_declared = len(expected.layers), len(new.layers), new.shape.n_layers
     n_distinct = len({id(layer) for layer in new.layers})
-    wanted_distinct = 1 if expected.rules.shared else len(set(new.sharing))
-    passed = wanted == found == told and n_distinct == wanted_distinct
+    n_distinct_expected = 1 if expected.rules.shared else len(set(new.sharing))
+    passed = n_expected == n_layers == n_declared and n_distinct == n_distinct_expected
     order = ",".join(str(layer.source) for layer in expected.layers)
-    detail = f"{found} layers, from base layers {order}, with {n_distinct} sets of weights"
-    problem = f"; {wanted} wanted, the config says {told}"
+    detail = f"{n_layers} layers, from base layers {order}, with {n_distinct} sets of weights"
+    problem = f"; expected {n_expected}, the config says {n_declared}"
     return Check("layer count", passed, detail if passed else detail + problem)
 
 
 def bookkeeping_check(new: Family) -> Check:
-    """Every layer reads the model's own config and knows its own place."""
+    """Every layer reads the model's config and has the index of its place."""
     problems = []
     for index, layer in enumerate(new.layers):
         for name, module in layer.named_modules():
             if getattr(module, "config", new.config) is not new.config:
-                problems.append(f"layer {index} {name} has a config of its own")
+                problems.append(f"layer {index} {name} has another config")
             if getattr(module, "layer_idx", index) != index:
-                problems.append(f"layer {index} {name} believes to be layer {module.layer_idx}")
+                problems.append(f"layer {index} {name} has layer_idx {module.layer_idx}")
     return _check("bookkeeping", problems, "configs and layer indices agree")
 
 
@@ -133,8 +136,8 @@ def layer_problems(old: Family, new: Family, index: int, layer: LayerTrace) -> I
         return
     regions = list(_regions(new, layer))
     for name, value in after.items():
-        own = [(where, fate) for region, where, fate in regions if region == name]
-        for where, fate in own or [(slice(None), layer.rest)]:
+        fates = [(where, fate) for region, where, fate in regions if region == name]
+        for where, fate in fates or [(slice(None), layer.rest)]:
             was, now = before[name].detach()[where], value.detach()[where]
             if not _as_fated(name, was, now, fate, layer.std):
                 yield f"layer {index} {name} should be {fate} (base layer {layer.source})"
@@ -155,12 +158,17 @@ def same_bits(one: Tensor, other: Tensor) -> bool:
 
 
 def warnings_of(model: PreTrainedModel) -> tuple[str, ...]:
-    """What a user should know about the weights: tensors that aren't finite."""
-    broken = nonfinite_tensors(model)
-    if not broken:
-        return ()
-    shown = ", ".join(broken[:3]) + ("…" if len(broken) > 3 else "")
-    return (f"{len(broken)} tensors hold NaN or infinite values: {shown}",)
+    """What a user should know about the weights: tensors that aren't finite, a pooler not there."""
+    warnings = []
+    if broken := nonfinite_tensors(model):
+        shown = ", ".join(broken[:3]) + ("…" if len(broken) > 3 else "")
+        warnings.append(f"{len(broken)} tensors hold NaN or infinite values: {shown}")
+    if lacks_pooler(model):
+        warnings.append(
+            "the checkpoint has no pooler, like its base: plain AutoModel draws a random one, so "
+            "use last_hidden_state, or load it with add_pooling_layer=False"
+        )
+    return tuple(warnings)
 
 
 def _regions(family: Family, layer: LayerTrace) -> Iterator[tuple[str, Any, Fate]]:
@@ -191,7 +199,7 @@ def _as_fated(name: str, was: Tensor, now: Tensor, fate: Fate, std: float | None
     if fate == "reset":
         is_norm_weight = name.endswith(".weight")  # of the rest, only norms have a weight
         return bool((now == (1.0 if is_norm_weight else 0.0)).all())
-    if std is None:  # the model's own initialiser: biases may be what they were, matrices can't
+    if std is None:  # by the model's initialiser: biases may be what they were, matrices can't
         return now.dim() < 2 or not same_bits(was, now)
     bounded = bool((now.abs() <= CUT * std * (1 + 1e-3)).all())
     return bounded and not same_bits(was, now) and bool((now != 0).any())

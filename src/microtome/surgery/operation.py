@@ -1,4 +1,4 @@
-"""The operation behind ``microtome operate``: load, edit, save, prove, all or nothing."""
+"""What ``microtome operate`` does: load, edit, save, prove, all or nothing."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from microtome.surgery.proof import certify
 
 @dataclass(frozen=True)
 class Operation:
-    """What was done: from which model, by which edits, where it lies, and the proof."""
+    """What was done: from which model, by which edits, where it is saved, and the proof."""
 
     base: str
     edits: tuple[str, ...]
@@ -43,6 +43,7 @@ def operate(
 ) -> Operation:
     """Edit the model called ``name`` and save it in ``out`` with a certificate that passed.
 
+    ``operate("nano-bert", parse("remove(10-11)"), "shorter").certificate`` has the checks.
     A certificate that fails is a :class:`~microtome.errors.CertificateFailed`, and nothing is left
     in ``out``.
     """

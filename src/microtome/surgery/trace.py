@@ -13,9 +13,8 @@ from typing import Literal
 
 from microtome.edits import Disable, Edit, Edits, Randomize, Reinit, Unshare
 from microtome.edits.depth import DepthEdit
-from microtome.families.anatomy import DepthRules
+from microtome.edits.layer_order import DepthRules, new_order
 from microtome.families.seam import Family
-from microtome.surgery.application import new_order
 
 Fate = Literal["kept", "drawn", "reset", "zero"]
 

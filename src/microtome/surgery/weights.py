@@ -52,7 +52,7 @@ def disable_(family: Family, head: Head, edit: Disable) -> None:
 
 
 def randomise_(model: PreTrainedModel, seed: int) -> None:
-    """Overwrite every parameter with what the model's own initialiser gives.
+    """Overwrite every parameter with what the model's initialiser gives.
 
     A new model is built for it: after ``from_pretrained`` parameters are marked as initialised, and
     ``_init_weights`` on them would change nothing.

@@ -9,66 +9,66 @@ import importlib
 from typing import TYPE_CHECKING
 
 from microtome.tasks.catalogue import all_tasks, describe, find_split, find_task
-from microtome.tasks.task import Answer, Columns, Recipe, Row, Split, Task
+from microtome.tasks.data_spec import DataSpec
+from microtome.tasks.task import Answer, Columns, Hyperparameters, Row, Split, Task
 
 if TYPE_CHECKING:
-    from microtome.tasks.answers import normalise, score_answer
-    from microtome.tasks.cache import cache_folder, cache_size, clear_cache
     from microtome.tasks.dataset import Dataset
-    from microtome.tasks.encoding import Encoded, encode
-    from microtome.tasks.evaluation import (
+    from microtome.tasks.encoding.cache import cache_folder, cache_size, clear_cache
+    from microtome.tasks.encoding.texts import Encoded, encode
+    from microtome.tasks.encoding.windows import Windows, encode_windows
+    from microtome.tasks.reading.opening import open_data, open_training
+    from microtome.tasks.scoring.answers import normalise, score_answer
+    from microtome.tasks.scoring.evaluation import (
         Evaluation,
         evaluate_answers,
         evaluate_choices,
         evaluate_logits,
         evaluate_spans,
     )
-    from microtome.tasks.labels import label_map
-    from microtome.tasks.metrics import METRICS, metric_of, value
-    from microtome.tasks.opening import Request, open_data, open_training
-    from microtome.tasks.scores import Scores, score
-    from microtome.tasks.spans import Span, SpanChoice, best_spans
-    from microtome.tasks.windows import Windows, encode_windows
+    from microtome.tasks.scoring.labels import label_map
+    from microtome.tasks.scoring.metrics import METRICS, metric_of, value
+    from microtome.tasks.scoring.scores import Scores, score
+    from microtome.tasks.scoring.spans import Span, SpanChoice, best_spans
 
 _LATER = {
-    "normalise": "answers",
-    "score_answer": "answers",
-    "cache_folder": "cache",
-    "cache_size": "cache",
-    "clear_cache": "cache",
+    "normalise": "scoring.answers",
+    "score_answer": "scoring.answers",
+    "cache_folder": "encoding.cache",
+    "cache_size": "encoding.cache",
+    "clear_cache": "encoding.cache",
     "Dataset": "dataset",
-    "Encoded": "encoding",
-    "encode": "encoding",
-    "Evaluation": "evaluation",
-    "evaluate_answers": "evaluation",
-    "evaluate_choices": "evaluation",
-    "evaluate_logits": "evaluation",
-    "evaluate_spans": "evaluation",
-    "label_map": "labels",
-    "METRICS": "metrics",
-    "metric_of": "metrics",
-    "value": "metrics",
-    "Request": "opening",
-    "open_data": "opening",
-    "open_training": "opening",
-    "Scores": "scores",
-    "score": "scores",
-    "Span": "spans",
-    "SpanChoice": "spans",
-    "best_spans": "spans",
-    "Windows": "windows",
-    "encode_windows": "windows",
+    "Encoded": "encoding.texts",
+    "encode": "encoding.texts",
+    "Evaluation": "scoring.evaluation",
+    "evaluate_answers": "scoring.evaluation",
+    "evaluate_choices": "scoring.evaluation",
+    "evaluate_logits": "scoring.evaluation",
+    "evaluate_spans": "scoring.evaluation",
+    "label_map": "scoring.labels",
+    "METRICS": "scoring.metrics",
+    "metric_of": "scoring.metrics",
+    "value": "scoring.metrics",
+    "open_data": "reading.opening",
+    "open_training": "reading.opening",
+    "Scores": "scoring.scores",
+    "score": "scoring.scores",
+    "Span": "scoring.spans",
+    "SpanChoice": "scoring.spans",
+    "best_spans": "scoring.spans",
+    "Windows": "encoding.windows",
+    "encode_windows": "encoding.windows",
 }
 
 __all__ = [
     "METRICS",
     "Answer",
     "Columns",
+    "DataSpec",
     "Dataset",
     "Encoded",
     "Evaluation",
-    "Recipe",
-    "Request",
+    "Hyperparameters",
     "Row",
     "Scores",
     "Span",
@@ -105,3 +105,7 @@ def __getattr__(name: str) -> object:
     if name in _LATER:
         return getattr(importlib.import_module(f"microtome.tasks.{_LATER[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

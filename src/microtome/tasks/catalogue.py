@@ -3,31 +3,22 @@
 from __future__ import annotations
 
 import difflib
-import importlib
-import importlib.util
-from collections.abc import Sequence
 
 from microtome.errors import RequestError
-from microtome.tasks.published import TASKS
+from microtome.tasks import embedded, published
 from microtome.tasks.task import Split, Task
-
-
-def embedded_tasks() -> tuple[Task, ...]:
-    """The tasks whose rows the package makes itself (``microtome.tasks.micro.TASKS``)."""
-    if importlib.util.find_spec("microtome.tasks.micro") is None:
-        return ()
-    module = importlib.import_module("microtome.tasks.micro")
-    tasks: Sequence[Task] = getattr(module, "TASKS", ())
-    return tuple(tasks)
 
 
 def all_tasks() -> tuple[Task, ...]:
     """Every task that has a name, in the order of the documentation."""
-    return TASKS + embedded_tasks()
+    return published.TASKS + embedded.TASKS
 
 
 def find_task(name: str) -> Task:
-    """The task called ``name``; an unknown one names the nearest."""
+    """The task called ``name``, published or embedded; an unknown name is refused with the nearest.
+
+    find_task("micro-squad").metrics
+    """
     tasks = {task.name: task for task in all_tasks()}
     if name in tasks:
         return tasks[name]
@@ -37,7 +28,7 @@ def find_task(name: str) -> Task:
 
 
 def find_split(task: Task, name: str) -> Split:
-    """The split called ``name``; an unknown one lists those that exist."""
+    """The split called ``name``; an unknown one is refused with those that exist."""
     for split in task.splits:
         if split.name == name:
             return split

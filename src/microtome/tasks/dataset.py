@@ -16,6 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microtome.errors import DataError, RunError
+from microtome.tasks.reading.rows import Oddities
+from microtome.tasks.reading.scanning import Scan, scan
+from microtome.tasks.reading.sources import RowSource
 from microtome.tasks.sampling import (
     Indices,
     fraction_of,
@@ -24,8 +27,6 @@ from microtome.tasks.sampling import (
     n_of_fraction,
     quantile_strata,
 )
-from microtome.tasks.scanning import Scan, scan
-from microtome.tasks.sources import Source
 from microtome.tasks.task import Row, Task
 
 
@@ -44,7 +45,7 @@ class Dataset:
     notes: tuple[str, ...]
     n_unlabelled: int
     """Rows with the task's no-label mark that were left out."""
-    _source: Source
+    _source: RowSource
     _stamp: tuple[int, int] | None
 
     def __len__(self) -> int:
@@ -57,7 +58,7 @@ class Dataset:
 
     @property
     def content_hash(self) -> str:
-        """Of texts, labels, clusters and order; the place they come from plays no part."""
+        """Of texts, labels, clusters and order; where they were read from doesn't matter."""
         digest = hashlib.sha256(f"{self.task.kind} {self.labels} {self.labelled}".encode())
         digest.update(np.ascontiguousarray(self.digests).tobytes())
         digest.update(np.ascontiguousarray(self.targets, dtype=np.float64).tobytes())
@@ -75,13 +76,13 @@ class Dataset:
         """The rows, read again from their source, one at a time."""
         if self._stamp is not None and self._stamp != stamp(self._source.path):
             raise RunError(f"{self._source.path} has changed since it was opened", "start again")
-        wanted = iter(self.positions.tolist())
-        place = next(wanted, None)
-        for position, (_, row) in enumerate(self._source.read([])):
-            if position == place:
+        positions = iter(self.positions.tolist())
+        chosen = next(positions, None)
+        for position, (_, row) in enumerate(self._source.read(Oddities())):
+            if position == chosen:
                 yield row
-                place = next(wanted, None)
-            if place is None:
+                chosen = next(positions, None)
+            if chosen is None:
                 return
 
     def select(self, indices: Indices) -> Dataset:
@@ -100,6 +101,13 @@ class Dataset:
             return self
         # The no-label rows aren't sampled with the others: their figure is of the whole split.
         return replace(self.select(limited(len(self), n_rows, seed)), n_unlabelled=0)
+
+    def of_length(self, max_length: int | None) -> Dataset:
+        """The same rows, cut to at most ``max_length`` tokens when encoded; None: the task's."""
+        if max_length is None:
+            return self
+        changed = replace(self.task.hyperparameters, max_length=max_length)
+        return replace(self, task=replace(self.task, hyperparameters=changed))
 
     def fraction(self, fraction: float, *, seed: int = 0) -> Dataset:
         """A training fraction: stratified by label, nested for one ``seed``, in file order."""
@@ -127,20 +135,20 @@ class Dataset:
         return self.targets.astype(np.int64)
 
 
-def dataset_of(source: Source) -> Dataset:
+def dataset_of(source: RowSource) -> Dataset:
     """Read ``source`` through once and keep what is small."""
     before = stamp(source.path)
-    found = scan(source)
+    scanned = scan(source)
     return Dataset(
         task=source.task,
         split=source.split,
         labelled=source.labelled,
-        targets=found.targets,
-        digests=found.digests,
-        clusters=found.clusters,
-        positions=found.positions,
-        notes=source.notes + _notes(source, found),
-        n_unlabelled=found.n_unlabelled,
+        targets=scanned.targets,
+        digests=scanned.digests,
+        clusters=scanned.clusters,
+        positions=scanned.positions,
+        notes=source.notes + _notes(source, scanned),
+        n_unlabelled=scanned.n_unlabelled,
         _source=source,
         _stamp=before,
     )
@@ -154,20 +162,32 @@ def stamp(path: Path | None) -> tuple[int, int] | None:
     return status.st_size, status.st_mtime_ns
 
 
-def _notes(source: Source, found: Scan) -> tuple[str, ...]:
+def _notes(source: RowSource, scanned: Scan) -> tuple[str, ...]:
     notes = []
     place = source.path.name if source.path else f"{source.task.name} {source.split}"
-    if found.broken:
-        lines = ", ".join(map(str, found.broken[:5])) + (", …" if len(found.broken) > 5 else "")
+    if broken := scanned.oddities.broken:
+        lines = ", ".join(map(str, broken[:5])) + (", …" if len(broken) > 5 else "")
         what = "empty lines" if source.task.kind == "text" else "rows with a wrong number of fields"
-        notes.append(f"{place}: {len(found.broken):,} {what} left out (line {lines})")
-    if found.n_unlabelled:
-        notes.append(f"{place}: {found.n_unlabelled:,} rows without a label left out")
-    if found.n_empty:
-        notes.append(f"{place}: {found.n_empty:,} rows have an empty text")
-    if found.n_misplaced:
-        notes.append(f"{place}: {found.n_misplaced:,} answers don't stand where the file says")
+        notes.append(f"{place}: {len(broken):,} {what} left out (line {lines})")
+    if respelled := scanned.oddities.respelled:
+        pairs = [
+            f"{label!r} as {known!r} ({n:,})" for (label, known), n in respelled.most_common(5)
+        ]
+        notes.append(f"{place}: labels that differ in case only are one: {', '.join(pairs)}")
+    if unknown := scanned.unknown:
+        named = ", ".join(f"{label!r} ({n:,})" for label, n in unknown.most_common(5))
+        more = ", …" if len(unknown) > 5 else ""
+        total = unknown.total()
+        notes.append(f"{place}: {total:,} rows with unknown labels left out: {named}{more}")
+    if scanned.n_unlabelled:
+        notes.append(f"{place}: {scanned.n_unlabelled:,} rows without a label left out")
+    if scanned.n_empty:
+        notes.append(f"{place}: {scanned.n_empty:,} rows have an empty text")
+    if scanned.n_misplaced:
+        notes.append(f"{place}: {scanned.n_misplaced:,} answers aren't where the file says")
     published = source.published
-    if published and len(found.positions) != published.n_rows:
-        notes.append(f"{place}: {len(found.positions):,} rows, {published.n_rows:,} are published")
+    if published and len(scanned.positions) != published.n_rows:
+        notes.append(
+            f"{place}: {len(scanned.positions):,} rows, {published.n_rows:,} were published"
+        )
     return tuple(notes)

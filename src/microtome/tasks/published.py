@@ -1,12 +1,12 @@
 """The tasks of the papers, as values.
 
-Counts are the published ones. GLUE keeps the labels of its test sets, except MRPC's, which stand
+Counts are the published ones. GLUE keeps the labels of its test sets, except MRPC's, which are
 in the original ``msr_paraphrase_test.txt``.
 """
 
 from __future__ import annotations
 
-from microtome.tasks.task import Columns, Format, Hub, NativeFile, Recipe, Split, Task
+from microtome.tasks.task import Columns, Format, Hub, Hyperparameters, NativeFile, Split, Task
 
 KAO, SINGH, KOVALEVA = "Kao et al.", "Singh & Giovanardi", "Kovaleva et al."
 
@@ -275,7 +275,7 @@ SQUAD2 = Task(
     ),
     cluster_by="given",
     hub=Hub("rajpurkar/squad_v2", None, _SQUAD),
-    recipe=Recipe(learning_rate=3e-5, epochs=2, max_length=384, stride=128),
+    hyperparameters=Hyperparameters(learning_rate=3e-5, epochs=2, max_length=384, stride=128),
     papers=(KAO,),
 )
 

@@ -40,7 +40,7 @@ def _mix(values: Keys) -> Keys:
 def limited(n_rows: int, limit: int, seed: int) -> Indices:
     """``limit`` of ``n_rows`` rows in file order; a smaller limit gives a part of a larger one."""
     if limit < 1:
-        raise RequestError(f"limit {limit} given, at least 1 row wanted")
+        raise RequestError(f"expected a limit of at least 1 row, got {limit}")
     return np.sort(np.argsort(order_keys(n_rows, seed), kind="stable")[:limit])
 
 
@@ -52,30 +52,30 @@ def n_of_fraction(fraction: float, n_rows: int) -> int:
         return max(1, round(fraction * n_rows))
     if fraction < 2 or fraction != int(fraction):
         raise RequestError(
-            f"fraction {fraction:g} given",
+            f"expected a share or a number of rows, got fraction {fraction:g}",
             "1 is all rows, below 1 a share, a whole number from 2 on counts rows",
         )
     if fraction > n_rows:
-        raise RequestError(f"{int(fraction):,} rows asked for, there are {n_rows:,}")
+        raise RequestError(f"expected at most {n_rows:,} training rows, got {int(fraction):,}")
     return int(fraction)
 
 
 def fraction_of(strata: Indices, fraction: float, seed: int) -> Indices:
     """Rows of a training fraction in file order: stratified, and nested for one seed.
 
-    Within a stratum of m rows the r-th in random order stands at (r + ½)/m of the way; all rows
-    are taken by that place, so that every prefix has about each stratum's share.
+    Within a stratum of m rows the r-th in random order has rank (r + ½)/m; all rows are
+    taken by that rank, so that every prefix has about each stratum's share.
     """
     n_rows = len(strata)
-    wanted = n_of_fraction(fraction, n_rows)
+    n_taken = n_of_fraction(fraction, n_rows)
     keys = order_keys(n_rows, seed)
     order = np.lexsort((keys, strata))  # by stratum, then at random
     first = np.r_[0, np.flatnonzero(np.diff(strata[order])) + 1]
     sizes = np.diff(np.r_[first, n_rows])
     rank = np.arange(n_rows) - np.repeat(first, sizes)
-    place = np.empty(n_rows)
-    place[order] = (rank + 0.5) / np.repeat(sizes, sizes)
-    return np.sort(np.lexsort((keys, place))[:wanted])
+    rank_share = np.empty(n_rows)
+    rank_share[order] = (rank + 0.5) / np.repeat(sizes, sizes)
+    return np.sort(np.lexsort((keys, rank_share))[:n_taken])
 
 
 def quantile_strata(values: NDArray[np.float64]) -> Indices:
@@ -90,7 +90,7 @@ def held_out(digests: Keys, strata: Indices) -> tuple[Indices, Indices]:
     """Rows for training and for dev, by content: ``digests`` (n, k) are hashes of the texts.
 
     Rows with equal texts stay together. Within a stratum the texts with the lowest hashes, up to a
-    fifth of its rows, are dev: the order of the file plays no part.
+    fifth of its rows, are dev: the order of the file doesn't matter.
     """
     _, first, group = np.unique(digests, axis=0, return_index=True, return_inverse=True)
     group = group.reshape(-1)

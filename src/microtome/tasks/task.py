@@ -5,7 +5,6 @@ A task is data. Readers, metrics and scores interpret it; nothing here knows a f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -22,9 +21,17 @@ class Answer(NamedTuple):
     start: int
 
 
-Label = int | float | tuple[Answer, ...] | None
+@dataclass(frozen=True)
+class UnknownLabel:
+    """A label as the file has it that isn't one of the task's."""
+
+    name: str
+
+
+Label = int | float | tuple[Answer, ...] | UnknownLabel | None
 """Classification: an index into ``Task.labels``. Regression: a number. Span: the accepted answers
-(none: unanswerable). None: the row has no label."""
+(none: unanswerable). None: the row has no label. A row whose label is unknown is refused or left
+out before anybody sees it."""
 
 
 class Row(NamedTuple):
@@ -39,9 +46,9 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True)
 class Columns:
-    """Where a row's parts stand in a table.
+    """The columns of a table that hold a row's parts.
 
-    ``id`` is used where it is there. ``header`` names the columns of a file without a header line.
+    ``id`` is used if the file has it. ``header`` names the columns of a file without a header line.
     """
 
     text: str
@@ -52,7 +59,7 @@ class Columns:
 
     @property
     def named(self) -> tuple[str, ...]:
-        """The columns that must be there."""
+        """The columns that a file must have."""
         return tuple(c for c in (self.text, self.pair, self.label) if c is not None)
 
 
@@ -75,7 +82,7 @@ class Split:
     """A part of a task.
 
     ``n_rows`` is the published count of labelled rows (of all rows where the labels are withheld);
-    ``n_unlabelled`` counts the rows beside them that carry the task's no-label mark.
+    ``n_unlabelled`` counts the further rows, which carry the task's no-label mark.
     """
 
     name: str
@@ -88,7 +95,7 @@ class Split:
 
 @dataclass(frozen=True)
 class Hub:
-    """A data set on the hub: ``columns`` are the names that must arrive."""
+    """A data set on the hub, and the columns that it must have."""
 
     id: str
     config: str | None
@@ -96,7 +103,7 @@ class Hub:
 
 
 @dataclass(frozen=True)
-class Recipe:
+class Hyperparameters:
     """The papers' hyper-parameters; ``max_length`` in tokens, ``stride`` = overlap of windows."""
 
     learning_rate: float = 2e-5
@@ -113,7 +120,7 @@ with the cluster that the reader gives (a SQuAD article)."""
 
 @dataclass(frozen=True)
 class Task:
-    """What a model is measured on. An embedded task gives its rows through ``rows(split)``."""
+    """What a model is measured on; the rows of an ``embedded`` task ship with the package."""
 
     name: str
     kind: Kind
@@ -124,16 +131,11 @@ class Task:
     no_label: str | None = None
     cluster_by: ClusterBy | None = None
     hub: Hub | None = None
-    recipe: Recipe = field(default_factory=Recipe)
+    hyperparameters: Hyperparameters = field(default_factory=Hyperparameters)
     papers: tuple[str, ...] = ()
-    rows: Callable[[str], Sequence[Row]] | None = None
+    embedded: bool = False
 
     @property
     def primary(self) -> str | None:
         """The metric that decides; the first one. None for rows without labels."""
         return self.metrics[0] if self.metrics else None
-
-    @property
-    def embedded(self) -> bool:
-        """Whether the rows ship with the package."""
-        return self.rows is not None

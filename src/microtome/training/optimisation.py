@@ -8,8 +8,6 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
-from microtome.training.recipe import Recipe
-
 _MOMENTS = ("step", "exp_avg", "exp_avg_sq")
 
 
@@ -25,20 +23,29 @@ def rate_factor(step: int, n_steps: int, warmup: float) -> float:
 
 
 class Optimizer:
-    """AdamW over a model's trainable parameters; biases and norms aren't decayed."""
+    """AdamW over named parameters; those of one dimension (biases, norms) aren't decayed."""
 
-    def __init__(self, model: nn.Module, recipe: Recipe) -> None:
-        self.recipe = recipe
-        self.parameters = {n: p for n, p in model.named_parameters() if p.requires_grad}
+    def __init__(
+        self,
+        parameters: Mapping[str, nn.Parameter],
+        *,
+        learning_rate: float,
+        weight_decay: float,
+        clip: float,
+        betas: tuple[float, float] = (0.9, 0.999),
+    ) -> None:
+        self.parameters = dict(parameters)
+        self.learning_rate, self.clip = learning_rate, clip
         values = list(self.parameters.values())
-        decayed = [value for value in values if value.dim() > 1]
-        plain = [value for value in values if value.dim() <= 1]
         groups = [
-            {"params": decayed, "weight_decay": recipe.weight_decay},
-            {"params": plain, "weight_decay": 0.0},
+            {"params": [p for p in values if p.dim() > 1], "weight_decay": weight_decay},
+            {"params": [p for p in values if p.dim() <= 1], "weight_decay": 0.0},
         ]
         self.adamw = torch.optim.AdamW(
-            [group for group in groups if group["params"]], lr=recipe.learning_rate, fused=True
+            [group for group in groups if group["params"]],
+            lr=learning_rate,
+            betas=betas,
+            fused=True,
         )
 
     def step(self, factor: float) -> float:
@@ -46,10 +53,10 @@ class Optimizer:
 
         Nothing is applied where the norm isn't a number.
         """
-        norm = float(nn.utils.clip_grad_norm_(self.parameters.values(), self.recipe.clip))
+        norm = float(nn.utils.clip_grad_norm_(self.parameters.values(), self.clip))
         if math.isfinite(norm):
             for group in self.adamw.param_groups:
-                group["lr"] = self.recipe.learning_rate * factor
+                group["lr"] = self.learning_rate * factor
             self.adamw.step()
         self.clear()
         return norm

@@ -22,6 +22,8 @@ Precision = Literal["auto", "float32", "bfloat16"]
 class Recipe:
     """The hyper-parameters of a fine-tuning; the defaults are the papers' for classification.
 
+    Example: ``Recipe(learning_rate=1e-4, epochs=5)``
+
     ``batch_size`` is the effective one: it stays what it is when less fits into memory.
     ``micro_batch_size`` is how many rows are computed at once (None: all of them). ``steps`` fixes
     the number of updates, whatever the number of rows; they are scored in ``epochs`` stretches.
@@ -57,14 +59,13 @@ class Recipe:
                 _check_count(name, getattr(self, name))
         if not _is_freeze(self.freeze):
             raise RequestError(
-                f"freeze={self.freeze!r} given",
-                "wanted: embeddings, encoder, or a number of layers",
+                f"freeze must be embeddings, encoder or a number of layers, got {self.freeze!r}"
             )
         if self.keep not in ("last", "best"):
-            raise RequestError(f"keep={self.keep!r} given", "wanted: last or best")
+            raise RequestError(f"keep must be last or best, got {self.keep!r}")
         if self.precision not in ("auto", "float32", "bfloat16"):
             raise RequestError(
-                f"precision={self.precision!r} given", "wanted: auto, float32 or bfloat16"
+                f"precision must be auto, float32 or bfloat16, got {self.precision!r}"
             )
 
     def but(self, **changes: Any) -> Recipe:  # noqa: ANN401  # checked by the constructor
@@ -73,21 +74,35 @@ class Recipe:
             self, **{name: value for name, value in changes.items() if value is not None}
         )
 
+    def n_updates(self, n_rows: int) -> int:
+        """The updates that ``n_rows`` rows give in the recipe's epochs."""
+        return math.ceil(n_rows / self.batch_size) * self.epochs
+
+    def at_least(self, n_updates: int, n_rows: int) -> Recipe:
+        """This recipe with ``n_updates`` updates where ``n_rows`` rows would give fewer.
+
+        ``Recipe(batch_size=10).at_least(60, n_rows=100).steps`` is 60: ten updates an epoch are 30.
+        """
+        return self if self.n_updates(n_rows) >= n_updates else replace(self, steps=n_updates)
+
     def as_json(self) -> dict[str, object]:
         """The settings by name."""
         return asdict(self)
 
 
 def recipe_for(task: Task, model_folder: Path | None = None) -> Recipe:
-    """The papers' recipe for ``task``; the learning rate is the model card's where it names one."""
-    own = task.recipe
+    """The papers' recipe for ``task``; the learning rate is the model card's where it names one.
+
+    Example: ``recipe_for(find_task("sst2"), Path("my-model")).but(epochs=5)``
+    """
+    usual = task.hyperparameters
     rate = None if model_folder is None else learning_rate_of(model_folder)
     return Recipe(
-        learning_rate=rate or own.learning_rate,
-        batch_size=own.batch_size,
-        epochs=own.epochs,
-        max_length=own.max_length,
-        stride=own.stride,
+        learning_rate=rate or usual.learning_rate,
+        batch_size=usual.batch_size,
+        epochs=usual.epochs,
+        max_length=usual.max_length,
+        stride=usual.stride,
     )
 
 
@@ -99,7 +114,7 @@ def _is_freeze(value: object) -> bool:
 
 def _check_count(name: str, value: object) -> None:
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise RequestError(f"{name} {value!r} given, a whole number from 1 on wanted")
+        raise RequestError(f"{name} must be a whole number, 1 or more, got {value!r}")
 
 
 def _check_number(
@@ -113,6 +128,7 @@ def _check_number(
     good = math.isfinite(value) and at_least <= value <= at_most
     if good and (above is None or value > above):
         return
-    low = f"above {above:g}" if above is not None else f"from {at_least:g} on"
-    high = "" if at_most == math.inf else f", at most {at_most:g}"
-    raise RequestError(f"{name} {value!r} given, a number {low}{high} wanted")
+    bounds = f"above {above:g}" if above is not None else f"{at_least:g} or more"
+    if at_most < math.inf:
+        bounds = f"from {at_least:g} to {at_most:g}"
+    raise RequestError(f"{name} must be {bounds}, got {value!r}")

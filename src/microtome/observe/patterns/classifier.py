@@ -83,7 +83,7 @@ def load_classifier(path: str | Path = SHIPPED) -> PatternClassifier:
     } != {name: tensor.shape for name, tensor in weights.items()}:
         raise DataError(
             f"{path} holds other weights than a classifier of patterns",
-            "train one: microtome.training.patterns.train_folder(FOLDER, FILE)",
+            "train one: microtome.training.patterns.training.train_folder(FOLDER, FILE)",
         )
     network.load_state_dict(weights)
     confusion = np.array(json.loads(told["confusion"]), dtype=np.int64)

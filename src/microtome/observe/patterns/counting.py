@@ -45,7 +45,7 @@ class PatternCounts:
 
 
 def second_texts(texts: Encoded) -> BoolArray:
-    """Which tokens (T,) are of a text's second part: behind the special tokens that end the first.
+    """Which tokens (T,) are of a text's second part: after the special tokens that end the first.
 
     Taken from the special tokens, because not every model has segments.
     """
@@ -53,7 +53,7 @@ def second_texts(texts: Encoded) -> BoolArray:
     second = np.zeros(len(special), dtype=np.bool_)
     for start, end in zip(texts.offsets[:-1], texts.offsets[1:], strict=True):
         own = special[start:end]
-        # An ordinary token behind a special one starts a text; the second start is the border.
+        # An ordinary token after a special one starts a text; the second start is the border.
         starts = np.flatnonzero(~own[1:] & own[:-1]) + 1
         if len(starts) > 1:
             second[start + starts[1] : end] = True

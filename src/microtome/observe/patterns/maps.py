@@ -84,7 +84,7 @@ def load_maps(folder: Path) -> list[Map]:
     """The maps of a folder, in the order of ``maps.csv``."""
     for name in ("maps.npz", "maps.csv"):
         if not (folder / name).is_file():
-            raise DataError(f"{folder} has no {name}", "a folder of labelled maps is wanted")
+            raise DataError(f"{folder} has no {name}", "expected a folder of labelled maps")
     with np.load(folder / "maps.npz", allow_pickle=False) as stored:
         values, kinds = stored["values"], stored["kinds"]
         lengths, borders = stored["lengths"].astype(np.int64), stored["borders"]

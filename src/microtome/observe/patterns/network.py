@@ -1,7 +1,7 @@
 """The network that tells patterns apart: 8 convolutional layers with ReLU, maps of any length.
 
 It ends in means and maxima over the whole map, so that L doesn't matter. Maps of unequal lengths go
-through together when they are padded with zeros: a mask keeps the padding at zero behind every
+through together when they are padded with zeros: a mask keeps the padding at zero after every
 layer, and each map gets what it would get alone.
 """
 
@@ -48,7 +48,7 @@ class PatternNetwork(nn.Module):
                 states = states * mask
         n_places = states[0, 0].numel() if mask is None else mask.sum((-2, -1))
         means = states.sum((-2, -1)) / n_places
-        pooled = torch.cat([means, states.amax((-2, -1))], dim=-1)  # ≥ 0 behind a ReLU
+        pooled = torch.cat([means, states.amax((-2, -1))], dim=-1)  # ≥ 0 after a ReLU
         scores: Tensor = self.classes(self.dropout(pooled))
         return scores
 

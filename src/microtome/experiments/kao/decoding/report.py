@@ -1,0 +1,163 @@
+"""Rows of decoding as curves and words: over depths, after fine-tuning, with more layers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from microtome.experiments.kit.wording import percent, points
+from microtome.values import format_ranges
+from microtome.views import Curve, Sentences, Series, TidyRow, TidyRows, View
+
+CLEAR = 0.1  # how far the curve must be above its control before anything is claimed
+HIGH = 0.8  # what the papers call decodable
+MOVED = 0.05  # a depth that fine-tuning has changed
+
+
+def curve_rows(rows: TidyRows, checkpoint: str | None = None) -> list[TidyRow]:
+    """One checkpoint's rows over its depths: the subject's unless another is named."""
+    unedited = [row for row in rows if not row.get("edit")]
+    if checkpoint is None and unedited:
+        # The subject's curve is planned first; the related checkpoint's follows.
+        checkpoint = unedited[0].get("checkpoint")
+    by_depth = {row["depth"]: row for row in unedited if row.get("checkpoint") == checkpoint}
+    return [by_depth[depth] for depth in sorted(by_depth)]
+
+
+def inner_rows(curve: Sequence[TidyRow]) -> list[TidyRow]:
+    """The depths between the embeddings and the last state."""
+    return [row for row in curve if 0 < row["depth"] < row["layers"]]
+
+
+def deeper_rows(rows: TidyRows) -> list[TidyRow]:
+    """The last states of deeper models, by their number of layers."""
+    by_count = {row["layers"]: row for row in rows if row.get("edit")}
+    return [by_count[n_layers] for n_layers in sorted(by_count)]
+
+
+def views(rows: TidyRows) -> tuple[View, ...]:
+    """The curve with its control, what else was asked for, and the first text."""
+    curve, deeper = curve_rows(rows), deeper_rows(rows)
+    series = [
+        _with_interval(f"decoded ({curve[0]['readout']})", curve, "depth"),
+        _line("token after [CLS]", curve, "depth", "first_token_accuracy"),
+        _control(curve, "depth"),
+    ]
+    if related := _related_curve(rows):
+        name = f"{related[0]['checkpoint']} ({related[0]['readout']})"
+        series.insert(1, _with_interval(name, related, "depth"))
+    title = "Tokens that come back at every depth"
+    shown: list[View] = [Curve(title, "depth", "token accuracy", tuple(series))]
+    if deeper:
+        lines = (
+            _with_interval("last state", deeper, "layers"),
+            _line("token after [CLS]", deeper, "layers", "first_token_accuracy"),
+            _control(deeper, "layers"),
+        )
+        title = "Tokens that come back from the last state of deeper models"
+        shown.append(Curve(title, "layers", "token accuracy", lines))
+    return (*shown, _sentences(curve))
+
+
+def _related_curve(rows: TidyRows) -> list[TidyRow]:
+    """The other checkpoint's: the head's donor, or the subject fine-tuned."""
+    subject = curve_rows(rows)[0].get("checkpoint")
+    others = {row.get("checkpoint") for row in rows} - {subject}
+    return curve_rows(rows, str(others.pop())) if others else []
+
+
+def _with_interval(name: str, rows: Sequence[TidyRow], x: str) -> Series:
+    y, low, high = (tuple(row[column] for row in rows) for column in ("accuracy", "low", "high"))
+    return Series(name, tuple(float(row[x]) for row in rows), y, low, high)
+
+
+def _line(name: str, rows: Sequence[TidyRow], x: str, column: str) -> Series:
+    return Series(name, tuple(float(row[x]) for row in rows), tuple(row[column] for row in rows))
+
+
+def _control(rows: Sequence[TidyRow], x: str) -> Series:
+    xs, ys = tuple(float(row[x]) for row in rows), tuple(row["control"] for row in rows)
+    return Series("control: random blocks", xs, ys, is_control=True)
+
+
+def _sentences(rows: Sequence[TidyRow]) -> Sentences:
+    return Sentences(
+        title="One text, decoded at every depth",
+        tokens=tuple(rows[0]["input"].split(" ")),
+        decoded=tuple((f"depth {r['depth']}", tuple(r["decoded"].split(" "))) for r in rows),
+    )
+
+
+def finding(rows: TidyRows) -> str:
+    """Which depths speak the output layer's language, compared with the control."""
+    parts = (_depths_finding(curve_rows(rows)), tuning_finding(rows), deeper_finding(rows))
+    return " ".join(filter(None, parts))
+
+
+def _depths_finding(curve: Sequence[TidyRow]) -> str:
+    last = f"The last depth gives back {percent(curve[-1]['accuracy'])} of the tokens"
+    readout = f"through the {curve[0]['readout']} readout"
+    inner = inner_rows(curve)
+    if not inner:
+        return f"{last} {readout}; the model has no inner depth."
+    high = [row for row in inner if row["accuracy"] >= HIGH]
+    above = [row for row in inner if row["accuracy"] - row["control"] >= CLEAR]
+    n_high = f"{len(high)} of {len(inner)} inner depths give" if high else "No inner depth gives"
+    words = f"{n_high} back at least 80 % of the tokens {readout}. {last}."
+    if len(above) < len(inner) / 2:
+        return (
+            f"{words} Random blocks do as well at {len(inner) - len(above)} of {len(inner)} inner"
+            " depths: this shows the residual path, and nothing is claimed about the layers."
+        )
+    return f"{words} Random blocks are clearly below at {len(above)} of {len(inner)} inner depths."
+
+
+def tuning_finding(rows: TidyRows) -> str:
+    """Which depths fine-tuning has changed; empty where only one checkpoint was decoded."""
+    before = {row["depth"]: row for row in curve_rows(rows, "pretrained")}
+    after = {row["depth"]: row for row in curve_rows(rows, "finetuned")}
+    both = sorted(before.keys() & after.keys())
+    if not both:
+        return ""
+    moves = {depth: after[depth]["accuracy"] - before[depth]["accuracy"] for depth in both}
+    moved = [depth for depth in both if abs(moves[depth]) > MOVED]
+    if not moved:
+        return f"Fine-tuning moves no depth by more than {100 * MOVED:.0f} points."
+    most = max(moved, key=lambda depth: abs(moves[depth]))
+    return (
+        f"Fine-tuning moves depth {format_ranges(tuple(moved))} of {both[-1]} by more than"
+        f" {100 * MOVED:.0f} points, most of all depth {most} ({points(moves[most])})."
+    )
+
+
+def deeper_finding(rows: TidyRows) -> str:
+    """How far the last state can still be read as layers are added; empty without deeper models."""
+    deeper = deeper_rows(rows)
+    if not deeper:
+        return ""
+    first, last = deeper[0], deeper[-1]
+    words = f"With {first['layers']} layers the last state gives back {percent(first['accuracy'])}"
+    if len(deeper) > 1:
+        words += f", with {last['layers']} {percent(last['accuracy'])}"
+    words += f" (random blocks {percent(last['control'])})"
+    low = [row["layers"] for row in deeper if row["accuracy"] < HIGH]
+    if not low:
+        return f"{words}; it never falls below 80 %."
+    if low == [row["layers"] for row in deeper if row["layers"] >= low[0]]:
+        return f"{words}; below 80 % from {low[0]} layers on."
+    return f"{words}; it falls below 80 % first with {low[0]} layers."
+
+
+def summary(rows: TidyRows) -> dict[str, Any]:
+    """The ends of the curves."""
+    curve, deeper = curve_rows(rows), deeper_rows(rows)
+    ends = {
+        "readout": curve[0]["readout"],
+        "accuracy_last": curve[-1]["accuracy"],
+        "control_last": curve[-1]["control"],
+        "first_token_last": curve[-1]["first_token_accuracy"],
+    }
+    if deeper:
+        ends["deepest"] = deeper[-1]["layers"]
+        ends["accuracy_deepest"] = deeper[-1]["accuracy"]
+    return ends

@@ -1,0 +1,66 @@
+"""Layer removal without training: what may be cut as it is (cf. Kao et al. 2021, abstract).
+
+Blocks of neighbouring layers, single ones and both ends among them, are removed from the fine-tuned
+model; the task's metric is taken before and after on the same rows. For every number of layers the
+best cut is picked on some rows and scored on others. Every cut comes with its price: parameters,
+FLOPs per token, milliseconds and speed relative to the base. ALBERT's layers share their weights:
+each gets a copy of its own first, in the baseline too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from microtome.experiments.kao.layer_removal.cuts import STRATEGIES
+from microtome.experiments.kit import arms
+from microtome.experiments.kit.arms import head_to_score, of_asked_length
+from microtome.experiments.kit.layers import layers_of
+from microtome.experiments.kit.subject import Subject
+from microtome.runs import Trial
+
+NAME = "layer-removal"
+LAYERS_PER_TRIAL = 3  # a killed sweep loses at most the blocks that begin at these
+OPTIONS = arms.OPTIONS
+
+
+def plan(subject: Subject, settings: Mapping[str, Any]) -> list[Trial]:
+    """Answers of all cuts, the speed of every number of layers, then the comparisons.
+
+    Speeds differ from run to run, so each number of layers is timed once, in a trial of its own:
+    everything else is a function of the request. The baseline is in each comparison, because
+    differences are paired.
+    """
+    subject = of_asked_length(subject, settings)
+    head = head_to_score(subject, settings)
+    n_layers = layers_of(subject.model_path).count
+    starts = range(0, n_layers, LAYERS_PER_TRIAL)
+    answers = [
+        subject.trial(
+            "layer-removal.predict_cuts",
+            NAME,
+            {"first_removed": [first, last]},
+            needs=head,
+            label=f"remove blocks from layers {first}–{last - 1} on",
+        )
+        for first, last in ((first, min(first + LAYERS_PER_TRIAL, n_layers)) for first in starts)
+    ]
+    times = [
+        subject.trial(
+            "layer-removal.time_layers", NAME, {"layers": count}, needs=head,
+            label=f"time {count} of {n_layers} layers",
+        )
+        for count in range(n_layers - 1, 0, -1)
+    ]  # fmt: skip
+    needs = (*head, *answers, *times)
+    comparisons = [
+        subject.trial(
+            "layer-removal.compare_cuts", NAME, {"strategy": strategy}, needs=needs,
+            label=f"compare: remove {strategy}",
+        )
+        for strategy in STRATEGIES
+    ]  # fmt: skip
+    best = subject.trial(
+        "layer-removal.pick_best", NAME, {}, needs=needs, label="pick the best cut of every size"
+    )
+    return [*head, *answers, *times, *comparisons, best]

@@ -1,0 +1,224 @@
+"""Rows of layer removal as curves, tables and words."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from microtome.experiments.kit.wording import change, counted, percent
+from microtome.views import Cell, Curve, Series, Table, TidyRow, TidyRows, View
+
+BEST = "best"
+FREE = -0.01  # a cut is free when it is sure to cost less than a point
+PERCENT = ("value", "delta", "low", "high")
+
+
+def baseline_of(rows: TidyRows) -> TidyRow:
+    """The whole model."""
+    return next(row for row in rows if row["target"] == "baseline")
+
+
+def measured_rows(rows: TidyRows) -> list[TidyRow]:
+    """The rows that have a number: the baselines, and the cuts that weren't refused."""
+    return [row for row in rows if not row.get("refused") and row["strategy"] != BEST]
+
+
+def measured_cuts(rows: TidyRows) -> list[TidyRow]:
+    """The cuts of single layers and of both ends that weren't refused."""
+    return [row for row in measured_rows(rows) if row["target"] != "baseline"]
+
+
+def best_cuts(rows: TidyRows) -> list[TidyRow]:
+    """The best cut of every number of layers, the most layers first."""
+    return sorted((row for row in rows if row["strategy"] == BEST), key=lambda row: -row["layers"])
+
+
+def free_cuts(rows: TidyRows) -> list[TidyRow]:
+    """The best cuts that are sure to cost less than a point, the fewest layers first."""
+    free = [row for row in best_cuts(rows) if row["low"] > FREE and not row["one_answer"]]
+    return sorted(free, key=lambda row: row["layers"])
+
+
+def views(rows: TidyRows) -> tuple[View, ...]:
+    """The best cut of every size, score against layers left, all prices, refused cuts."""
+    curve = Curve(
+        "Layers removed, without training", "layers left", rows[0]["metric"], _lines(rows)
+    )
+    columns = ("edit", "layers", "value", "delta", "low", "high", "p_holm", "parameters", "speed")
+    prices = Table(
+        "What each cut costs and saves", columns, _cells(measured_cuts(rows), columns),
+        percent=PERCENT,
+    )  # fmt: skip
+    refused = tuple((row["edit"], row["refused"]) for row in rows if row.get("refused"))
+    shown: list[View] = [curve, prices]
+    if best := best_cuts(rows):
+        picked = ("edit", "layers", "value", "delta", "low", "high", "share", "candidates",
+                  "parameters", "speed", "latency_ms")  # fmt: skip
+        title = "The best cut of every number of layers, picked on other rows"
+        shown.insert(0, Table(title, picked, _cells(best, picked), percent=(*PERCENT, "share")))
+    if refused:
+        shown.append(Table("Cuts that can't be made", ("edit", "refused"), refused))
+    return tuple(shown)
+
+
+def front(rows: TidyRows) -> tuple[View, ...]:
+    """For the front page: the whole model, the best cut of every size, and the constant answer."""
+    columns = ("variant", "layers", "score", "change", "low", "high", "parameters", "speed", "ms")
+    base = baseline_of(rows)
+    shared = ", layers unshared" if base["edit"] else ""
+    lines: list[tuple[Cell, ...]] = [
+        (f"as it is{shared}", base["layers"], base["value"], None, None, None, base["parameters"],
+         1.0, base["latency_ms"])
+    ]  # fmt: skip
+    for row in best_cuts(rows):
+        variant = f"{row['edit']} (one answer only)" if row["one_answer"] else row["edit"]
+        prices = (row["parameters"], row["speed"], row["latency_ms"])
+        change_cells = (row["delta"], row["low"], row["high"])
+        lines.append((variant, row["layers"], row["value"], *change_cells, *prices))
+    constant = base["constant_value"]
+    lines.append(("one constant answer", None, constant, constant - base["value"], *(None,) * 5))
+    title = (
+        f"What may be cut without training: {base['metric']} on {base['n']:,} rows, each cut picked"
+        " on other rows; ms for one text"
+    )
+    return (Table(title, columns, tuple(lines), percent=("score", "change", "low", "high")),)
+
+
+def _cells(rows: TidyRows, columns: tuple[str, ...]) -> tuple[tuple[Cell, ...], ...]:
+    return tuple(tuple(row[column] for column in columns) for row in rows)
+
+
+def _lines(rows: TidyRows) -> tuple[Series, ...]:
+    """A line per way of removing, and the constant answer's score."""
+    lines = []
+    for side in ("top", "bottom"):
+        cuts = [row for row in measured_rows(rows) if row["strategy"] == side]
+        if side == "bottom" and len(cuts) < 2:
+            continue  # all of them refused: the baseline alone is no curve
+        cuts.sort(key=lambda row: row["layers"])
+        ends = ((row["value_low"], row["value_high"]) for row in cuts)
+        lines.append(_line(f"removed from the {side}", cuts, *zip(*ends, strict=True)))
+    base = baseline_of(rows)
+    if best := best_cuts(rows):
+        low = tuple(base["value"] + row["low"] for row in best)
+        high = tuple(min(1.0, base["value"] + row["high"]) for row in best)
+        lines.append(_line("best cut, picked on other rows", best, low, high))
+    layers = sorted({float(row["layers"]) for row in measured_rows(rows)})
+    constant = (base["constant_value"],) * len(layers)
+    lines.append(Series("one constant answer", tuple(layers), constant, is_control=True))
+    return tuple(lines)
+
+
+def _line(
+    name: str,
+    rows: TidyRows,
+    low: tuple[float | None, ...],
+    high: tuple[float | None, ...],
+) -> Series:
+    x = tuple(float(row["layers"]) for row in rows)
+    return Series(name, x, tuple(row["value"] for row in rows), low, high)
+
+
+def finding(rows: TidyRows) -> str:
+    """What may be cut, what hurts most, and what can't be cut."""
+    parts = (recommendation(rows), _worst_layer(rows), _baseline(rows), _refused(rows))
+    return " ".join(part for part in parts if part)
+
+
+def has_learnt(rows: TidyRows) -> bool:
+    """Whether the whole model is better than one constant answer: else no cut means anything."""
+    base = baseline_of(rows)
+    return bool(base["value"] > base["constant_value"] and not base["one_answer"])
+
+
+def cut_to_make(rows: TidyRows) -> TidyRow | None:
+    """The smallest model that is sure to cost less than a point, else the one nearest to it."""
+    best = [row for row in best_cuts(rows) if not row["one_answer"]]
+    if not best or not has_learnt(rows):
+        return None
+    return next(iter(free_cuts(rows)), max(best, key=lambda row: row["low"]))
+
+
+def recommendation(rows: TidyRows) -> str:
+    """What to cut, what it costs, and how sure that is."""
+    base, cut = baseline_of(rows), cut_to_make(rows)
+    if not has_learnt(rows):
+        return (
+            "The model hasn't learnt the task: it is no better than one constant answer, so what a"
+            " cut changes means nothing."
+        )
+    if cut is None:
+        return "No cut is possible that still reads the rows."
+    if cut["low"] > FREE:
+        return (
+            f"Keep {cut['layers']} of {base['layers']} layers ({cut['edit']}): {described(cut)},"
+            " sure to cost less than 1 point on rows it wasn't picked on."
+        )
+    words = (
+        "No cut is sure to cost less than 1 point without training; the nearest is"
+        f" {cut['edit']}: {described(cut)}"
+    )
+    enough = rows_to_decide(cut)
+    return f"{words}." if enough is None else f"{words}; about {enough:,} rows would decide it."
+
+
+def described(row: TidyRow) -> str:
+    """A cut's change and its speed: −0.4 points (−1.1 to +0.3), 1.5× faster."""
+    cost = change(row["delta"], row["low"], row["high"])
+    return cost if row["speed"] is None else f"{cost}, {row['speed']:.2f}× the speed"
+
+
+def rows_to_decide(row: TidyRow) -> int | None:
+    """How many rows would narrow the interval enough; None where the cost itself is too high."""
+    room, half = row["delta"] - FREE, row["delta"] - row["low"]
+    if room <= 0 or half <= 0:
+        return None
+    needed: float = row["n"] * (half / room) ** 2
+    digits = max(0, len(str(math.ceil(needed))) - 2)
+    step: int = 10**digits
+    return math.ceil(needed / step) * step
+
+
+def _worst_layer(rows: TidyRows) -> str:
+    singles = [row for row in measured_cuts(rows) if row["strategy"] == "each"]
+    if not singles:
+        return ""
+    worst = min(singles, key=lambda row: row["delta"])
+    if worst["delta"] >= 0:
+        return "Removing one layer lowers the score nowhere."
+    cost = change(worst["delta"], worst["low"], worst["high"])
+    return f"Removing layer {worst['target']} hurts most: {cost}."
+
+
+def _baseline(rows: TidyRows) -> str:
+    base = baseline_of(rows)
+    words = (
+        f"The {base['metric']} with all {base['layers']} layers is {percent(base['value'])}; one"
+        f" constant answer scores {percent(base['constant_value'])}"
+    )
+    if base["one_answer"]:
+        words += ", and the model gives nothing else"
+    if base["edit"]:
+        words += "; layers share weights, so each got a copy of its own first, in the baseline too"
+    return f"{words}."
+
+
+def _refused(rows: TidyRows) -> str:
+    """The cuts that the model's family refuses, and why."""
+    refused = [row for row in rows if row.get("refused")]
+    if not refused:
+        return ""
+    return (
+        f"{counted(len(refused), 'cut')} can't be made in this model"
+        f" (the first: {refused[0]['refused']})."
+    )
+
+
+def summary(rows: TidyRows) -> dict[str, Any]:
+    """The smallest model that is sure to cost less than a point."""
+    free = free_cuts(rows)
+    return {
+        "deepest_free_cut": free[0]["edit"] if free else None,
+        "n_free_cuts": len(free),
+        "n_refused": sum(bool(row.get("refused")) for row in rows),
+    }

@@ -1,0 +1,94 @@
+"""What an experiment is: a value that says how to plan, look at, and put into words.
+
+The folder of an experiment holds ``plan``, ``measure``, ``report`` and ``claims``; its ``__init__``
+ties them together as ``EXPERIMENT``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from microtome.errors import RequestError
+from microtome.experiments.kit.options import Option
+from microtome.experiments.kit.subject import Subject, subject_of
+from microtome.runs import Trial
+from microtome.tasks.data_spec import DataSpec
+from microtome.views import TidyRows, View
+
+
+def no_views(rows: TidyRows) -> tuple[View, ...]:
+    """For an experiment that has nothing to show on the front page."""
+    return ()
+
+
+def no_claims(rows: TidyRows) -> dict[str, str]:
+    """For an experiment whose rows answer no claim of a paper."""
+    return {}
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One method section of a paper: its trials, its views, its finding.
+
+    ``front`` makes the views that a page shows first. ``claims`` answers the paper's claims from
+    rows: a claim's key → what was measured, in words.
+    An experiment that doesn't ``need_rows`` may be asked for without a task. ``find_subject`` is
+    for one whose model or rows aren't simply those that were named.
+    """
+
+    name: str
+    section: str
+    question: str
+    method: str
+    columns: tuple[str, ...]
+    plan: Callable[[Subject, Mapping[str, Any]], list[Trial]]
+    views: Callable[[TidyRows], tuple[View, ...]]
+    finding: Callable[[TidyRows], str]
+    summary: Callable[[TidyRows], dict[str, Any]]
+    options: tuple[Option, ...] = ()
+    front: Callable[[TidyRows], tuple[View, ...]] = no_views
+    claims: Callable[[TidyRows], Mapping[str, str]] = no_claims
+    needs_rows: bool = True
+    find_subject: Callable[[str | None, DataSpec, Mapping[str, Any]], Subject] | None = None
+
+    def subject(
+        self,
+        model: str | None,
+        data: DataSpec,
+        settings: Mapping[str, Any],
+        *,
+        revision: str | None = None,
+    ) -> Subject:
+        """What it looks at, from what a user named."""
+        if self.find_subject is not None:
+            return self.find_subject(model, data, self.settings(settings))
+        if model is None:
+            raise RequestError("no model is named", "name one: --model MODEL")
+        return subject_of(model, data, revision=revision, needs_rows=self.needs_rows)
+
+    def option(self, name: str) -> Option:
+        """One option by name; an unknown one lists those there are."""
+        self.settings({name: None})
+        return next(option for option in self.options if option.name == name)
+
+    def settings(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Defaults with what was given; an unknown option is refused."""
+        known = {option.name: option.default for option in self.options}
+        if unknown := sorted(given.keys() - known.keys()):
+            raise RequestError(
+                f"{self.name} has no option {unknown[0]!r}",
+                f"its options are {', '.join(known) or 'none'}",
+            )
+        return known | {name: value for name, value in given.items() if value is not None}
+
+    def described(self) -> dict[str, Any]:
+        """As ``list experiments`` shows it."""
+        return {
+            "name": self.name,
+            "section": self.section,
+            "question": self.question,
+            "columns": list(self.columns),
+            "options": {option.name: option.default for option in self.options},
+        }

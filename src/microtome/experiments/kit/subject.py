@@ -1,0 +1,202 @@
+"""What an experiment looks at: a model and rows, by name for people and by content for hashes.
+
+A :class:`Subject` is made once, without torch, when trials are planned. A trial's function opens it
+again where it runs: see ``trial_inputs``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from microtome.errors import DataError, RequestError
+from microtome.experiments.catalogue import function_of
+from microtome.models.checkpoint import look_at, look_at_fetched
+from microtome.models.contents import content_hash, tokenizer_hash
+from microtome.models.heads import own_head, stored_labels
+from microtome.models.source import fetched, resolve
+from microtome.runs import Trial
+from microtome.tasks.data_spec import DataSpec
+from microtome.tasks.dataset import Dataset
+from microtome.tasks.encoding.masking import SHARE
+from microtome.tasks.reading.opening import open_data, open_training
+from microtome.tasks.scoring.labels import label_map
+
+MODEL, TOKENIZER = "model", "tokenizer"
+DATA, DEV_DATA, TRAINING = "data", "dev_data", "training_data"
+CHECKPOINT = "model"  # the folder within a trial's checkpoint
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A model and the rows it is measured on, looked at but not loaded."""
+
+    model: str
+    model_path: Path
+    model_hash: str
+    head: str  # mlm, classification, question-answering, none
+    data: DataSpec
+    opened: Dataset | None  # None where an experiment needs no rows and none were named
+
+    @property
+    def dataset(self) -> Dataset:
+        """The measured rows; their absence is the user's to mend."""
+        if self.opened is None:
+            raise RequestError("this experiment needs rows", "name them: --task, or --data FILE")
+        return self.opened
+
+    @property
+    def has_task_head(self) -> bool:
+        """Whether the model can answer the task as it is."""
+        return self.head in ("classification", "question-answering")
+
+    def trial(
+        self,
+        name: str,
+        experiment: str,
+        request: Mapping[str, Any],
+        *,
+        needs: tuple[Trial, ...] = (),
+        inputs: Mapping[str, TrialInput] | None = None,
+        label: str = "",
+        reads: tuple[str, ...] = (MODEL, DATA),
+    ) -> Trial:
+        """A trial on this subject: content is in its hash, places are not.
+
+        ``name`` is the trial's logical name, ``duplication.decode``. ``reads`` says what of the
+        subject the trial opens: the model (with its tokenizer), the measured rows (``DATA``), the
+        rows to learn from (``TRAINING``). ``inputs`` are more models and files that it reads, found
+        under their names in ``context.where``.
+        """
+        places, content = self._read(reads)
+        for key, read in (inputs or {}).items():
+            places[key], content[key] = str(read.path), read.hash
+        return Trial(
+            function=function_of(name),
+            name=name,
+            request={"rows": self.data.as_json(), **request},
+            content=content,
+            needs=[need.hash for need in needs],
+            where=places,
+            columns={"experiment": experiment, "model": self.model, "task": self.task},
+            label=label or experiment,
+        )
+
+    def _read(self, reads: tuple[str, ...]) -> tuple[dict[str, str], dict[str, str]]:
+        """Places and content hashes of what a trial opens of this subject."""
+        places = {MODEL: str(self.model_path), TOKENIZER: str(self.model_path)}
+        content = {MODEL: self.model_hash, TOKENIZER: self.tokenizer_hash}
+        if DATA in reads and self.opened is not None:
+            content[DATA] = self.opened.content_hash
+        if TRAINING in reads:
+            content[TRAINING] = self.training.content_hash
+        if self.data.path is not None:
+            places |= {key: str(self.data.path) for key in (DATA, TRAINING) if key in content}
+        if self.data.dev_path is not None and DATA in content:
+            places[DEV_DATA], content[DEV_DATA] = str(self.data.dev_path), content.pop(DATA)
+        return places, content
+
+    @property
+    def is_scored_on_masks(self) -> bool:
+        """Whether it is a masked LM on plain text: it restores hidden tokens, without training."""
+        return self.head == "mlm" and self.opened is not None and self.opened.task.kind == "text"
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What to know of the measured rows, and how the head's outputs are matched to labels."""
+        if self.opened is None:
+            return ()
+        task = self.opened.task
+        if self.is_scored_on_masks:
+            hidden = f"scored on {100 * SHARE:g} % of each text's tokens, hidden by [MASK]"
+            return (*self.opened.notes, f"{task.name}: {hidden}")
+        if self.head == task.kind == "classification":
+            outputs = stored_labels(look_at_fetched(self.model_path).config)
+            if len(outputs) == len(task.labels):
+                _, matched = label_map(task, dict(enumerate(outputs)), len(outputs))
+                return (*self.opened.notes, matched)
+        return self.opened.notes
+
+    @cached_property
+    def tokenizer_hash(self) -> str:
+        """The content of the tokenizer's files."""
+        return tokenizer_hash(self.model_path)
+
+    @cached_property
+    def training(self) -> Dataset:
+        """The rows that a fine-tuning would learn from, all of them."""
+        return open_training(self.data)[0]
+
+    def of_length(self, max_length: int | None) -> Subject:
+        """This subject with texts of at most ``max_length`` tokens; None leaves the task's."""
+        if max_length is None:
+            return self
+        opened = None if self.opened is None else self.opened.of_length(max_length)
+        return replace(self, data=replace(self.data, max_length=max_length), opened=opened)
+
+    @property
+    def task(self) -> str:
+        """The task's name; empty without rows."""
+        return "" if self.opened is None else self.opened.task.name
+
+
+@dataclass(frozen=True)
+class TrialInput:
+    """One more model or file that a trial reads: where it is, and its content's hash."""
+
+    path: Path
+    hash: str
+
+
+def model_input(model: str) -> TrialInput:
+    """A second model by name, folder or hub id."""
+    source = fetched(resolve(model))
+    assert source.path is not None
+    return TrialInput(source.path, content_hash(source.path))
+
+
+def file_input(path: str | Path) -> TrialInput:
+    """A file, or a folder of files, by content."""
+    place = Path(path).expanduser()
+    if not place.exists():
+        raise RequestError(f"{path} doesn't exist")
+    files = sorted(file for file in place.rglob("*") if file.is_file()) if place.is_dir() else []
+    digest = hashlib.sha256()
+    for file in files or [place]:
+        digest.update(str(file.relative_to(place)).encode())
+        with file.open("rb") as stream:
+            digest.update(hashlib.file_digest(stream, "sha256").digest())
+    return TrialInput(place, digest.hexdigest())
+
+
+def subject_of(
+    model: str,
+    data: DataSpec,
+    *,
+    revision: str | None = None,
+    needs_rows: bool = True,
+    trains: bool = True,
+) -> Subject:
+    """Find the model and the rows, and take their content's hashes.
+
+    Without ``needs_rows``, rows are optional: no task and no file means none. A model without a
+    task head learns from one side of a labelled file, and the other side is measured; one that
+    isn't trained (``trains=False``) is measured on the whole file, labelled or not.
+    """
+    source = fetched(resolve(model, revision=revision))
+    assert source.path is not None
+    checkpoint = look_at(source.path, links_into=source.links_into)
+    head = own_head(checkpoint)
+    if not needs_rows and data.is_empty:
+        return Subject(model, source.path, content_hash(source.path), head, data, None)
+    dataset = open_data(data)
+    if dataset.task.kind != "text" and trains and data.is_file and head in ("mlm", "none"):
+        data = replace(data, held_out=True)
+        dataset = open_data(data)
+    if not len(dataset):
+        raise DataError(f"{dataset.task.name} {dataset.split} has no rows")
+    return Subject(model, source.path, content_hash(source.path), head, data, dataset)

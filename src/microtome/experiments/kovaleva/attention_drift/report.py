@@ -1,0 +1,94 @@
+"""Rows of attention-drift as a map, a curve, a table and words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from microtome.experiments.kit.head_tables import head_map, name_of
+from microtome.experiments.kit.wording import counted
+from microtome.views import Curve, Series, TidyRow, TidyRows, View, table_of
+
+
+def views(rows: TidyRows) -> tuple[View, ...]:
+    """Layer by head, the layers as a curve with both floors, and a table of layers."""
+    first = of_first_seed(rows)
+    heads = [row for row in first if row["head"] is not None]
+    layers = whole_layers(first)
+    title = "Cosine of fine-tuned and pre-trained maps"
+    floors = ("seed_cosine", "other_heads_cosine", "jensen_shannon")
+    columns = ("layer", "cosine", "low", "high", *floors)
+    return (
+        head_map(title, heads, "cosine", value_label="cosine"),
+        _curve(layers),
+        table_of("Layer by layer", [dict(row) for row in layers], columns),
+    )
+
+
+def _curve(layers: TidyRows) -> Curve:
+    x = tuple(float(row["layer"]) for row in layers)
+
+    def floor(name: str, column: str) -> Series:
+        return Series(name, x, tuple(row[column] for row in layers), is_control=True)
+
+    drift = Series(
+        "fine-tuned and pre-trained", x, tuple(row["cosine"] for row in layers),
+        tuple(row["low"] for row in layers), tuple(row["high"] for row in layers),
+    )  # fmt: skip
+    return Curve(
+        "What fine-tuning left of the attention maps", "layer", "cosine",
+        (drift, floor("two seeds", "seed_cosine"), floor("different heads", "other_heads_cosine")),
+        percent=False,
+    )  # fmt: skip
+
+
+def of_first_seed(rows: TidyRows) -> list[TidyRow]:
+    """The rows of the first fine-tuning: pictures and words show that one."""
+    return [row for row in rows if row["seed"] == rows[0]["seed"]]
+
+
+def whole_layers(rows: TidyRows) -> list[TidyRow]:
+    """The rows that are means over the heads of a layer."""
+    return [row for row in rows if row["head"] is None]
+
+
+def finding(rows: TidyRows) -> str:
+    """Where the attention changed, and what a cosine is without any fine-tuning."""
+    first = of_first_seed(rows)
+    layers = sorted(whole_layers(first), key=lambda row: row["cosine"])
+    most, least = layers[0], layers[-1]
+    head = min((row for row in first if row["head"] is not None), key=lambda row: row["cosine"])
+    return (
+        f"Layer {most['layer']} changes most: mean cosine {with_interval(most)} over"
+        f" {counted(most['n'], 'text')}; layer {least['layer']} least: {with_interval(least)}."
+        f" The head that changes most is {name_of(head)}: {with_interval(head)}."
+        f" {_floors(most)}"
+    )
+
+
+def _floors(layer: TidyRow) -> str:
+    """What the cosine of a layer is to be compared with."""
+    if layer["seed_cosine"] is None:
+        seeds = "what the seed alone changes isn't known (one fine-tuning)"
+    else:
+        seeds = f"two fine-tunings that differ by the seed have {layer['seed_cosine']:.2f} there"
+    if layer["other_heads_cosine"] is None:
+        return f"For comparison, {seeds}."
+    heads = f"different heads of layer {layer['layer']} have {layer['other_heads_cosine']:.2f}"
+    return f"For comparison, {heads}; {seeds}."
+
+
+def with_interval(row: TidyRow) -> str:
+    """A cosine with its interval, where it has one: 0.95 (0.93 to 0.97)."""
+    if row["low"] is None:
+        return f"{row['cosine']:.2f}"
+    return f"{row['cosine']:.2f} ({row['low']:.2f} to {row['high']:.2f})"
+
+
+def summary(rows: TidyRows) -> dict[str, Any]:
+    """Layers by how much they changed, most first."""
+    layers = whole_layers(of_first_seed(rows))
+    ranked = sorted(layers, key=lambda row: row["cosine"])
+    return {
+        "layers_by_change": [row["layer"] for row in ranked],
+        "cosine": {str(row["layer"]): row["cosine"] for row in layers},
+    }

@@ -1,0 +1,149 @@
+"""Attention on frame links in every head, and what the heads that follow them are worth."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from microtome.edits import Unshare
+from microtome.errors import DataError
+from microtome.experiments.kit.head_tables import head_scores, name_of, number
+from microtome.experiments.kit.paired_comparison import Outcome, compared
+from microtome.experiments.kit.trial_inputs import opened_model, opened_rows
+from microtome.experiments.kovaleva.frame_relations.exemplars import (
+    Clustered,
+    encode_exemplars,
+    link_of,
+    read_exemplars,
+    selected,
+)
+from microtome.experiments.kovaleva.frame_relations.linked_heads import (
+    BACK,
+    FORWARD,
+    MOST_DISABLED,
+    linked_heads,
+)
+from microtome.experiments.kovaleva.frame_relations.plan import FRAMES
+from microtome.families import adapt
+from microtome.observe import stream, sweep
+from microtome.observe.evaluation import check_fit, encode_for, outcome, scored
+from microtome.observe.linguistic.link_attention import LinkAttention, RandomPairs, placements_of
+from microtome.observe.linguistic.random_draws import Draws
+from microtome.runs import Context, Result
+from microtome.tasks.annotation.passages import AnnotatedTexts
+from microtome.tasks.dataset import Dataset
+
+COSTS = ("metric", "disabled_value", "delta", "delta_low", "delta_high", "delta_p_holm")
+
+
+def score_links(request: Mapping[str, Any], context: Context) -> Result:
+    """Links in every head in both directions, and what linked heads are worth to the task."""
+    model, tokenizer = opened_model(context)
+    path = context.where.get(FRAMES)
+    context.report("read the exemplars")
+    exemplars, dropped = selected(list(read_exemplars(None if path is None else Path(path))))
+    family = adapt(model)
+    most = int(min(family.n_positions, tokenizer.model_max_length))
+    texts = encode_exemplars(exemplars, tokenizer, max_length=most, segments=family.uses_segments)
+    context.report(f"attention over {len(texts)} exemplars")
+    rows = [row | dict.fromkeys(COSTS) for row in frame_rows(model, exemplars, texts)]
+    if request["disable"]:
+        heads = linked_heads(rows)[:MOST_DISABLED]
+        costs = costs_of_disabling(model, tokenizer, opened_rows(request, context), heads)
+        for row in heads:
+            row |= costs[name_of(row)]
+    summary = {"exemplars": len(exemplars), "left out": sum(dropped.values())}
+    return Result(rows=rows, summary=summary)
+
+
+def costs_of_disabling(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    dataset: Dataset,
+    heads: Sequence[Mapping[str, Any]],
+) -> dict[str, dict[str, Any]]:
+    """The task's metric with each head disabled, against the model as it is, on the same rows."""
+    if not heads:
+        return {}
+    check_fit(model, dataset)
+    if adapt(model).stack.is_shared:  # one depth's head can't be disabled while layers share
+        model = Unshare()(model)
+    encoded = encode_for(model, tokenizer, dataset)
+    metric = dataset.task.primary
+    assert metric is not None
+    names = [name_of(row) for row in heads]
+    swept = sweep(model, encoded, names)
+
+    def outcome_of(logits: NDArray[Any]) -> Outcome:
+        return outcome(dataset, scored(model, dataset, encoded, logits), metric)
+
+    variants = {name: outcome_of(logits) for name, logits in zip(names, swept.logits, strict=True)}
+    baseline = outcome_of(swept.baseline)
+    rows = compared(variants, baseline, metric=metric, clusters=dataset.clusters)
+    return {
+        row["target"]: {
+            "metric": metric, "disabled_value": row["value"], "delta": row["delta"],
+            "delta_low": row["low"], "delta_high": row["high"], "delta_p_holm": row["p_holm"],
+        }
+        for row in rows
+    }  # fmt: skip
+
+
+def frame_rows(
+    model: PreTrainedModel, exemplars: Sequence[Clustered], texts: AnnotatedTexts
+) -> list[dict[str, Any]]:
+    """A row per direction and head."""
+    links = {text: link_of(exemplar, texts, text) for text, (exemplar, _) in enumerate(exemplars)}
+    links = {text: link for text, link in links.items() if link}
+    if not links:
+        raise DataError("no predicate or element has a word piece in any sentence")
+    turned = {text: tuple((k, q) for q, k in link) for text, link in links.items()}
+    reductions = {
+        direction: LinkAttention(
+            {text: [placements_of(link, texts.sides_of(text))] for text, link in directed.items()},
+            Draws(texts.clusters),
+        )
+        for direction, directed in ((FORWARD, links), (BACK, turned))
+    }
+    pairs = RandomPairs({text: len(link) for text, link in links.items()}, ~texts.special)
+    stream(model, texts, [*reductions.values(), pairs])
+    return [
+        {"direction": direction, **row}
+        for direction, reduction in reductions.items()
+        for row in _head_rows(reduction, pairs.values, texts)
+    ]
+
+
+def _head_rows(
+    reduction: LinkAttention, random_pairs: NDArray[np.float32], texts: AnnotatedTexts
+) -> list[dict[str, Any]]:
+    # The count control is of the same exemplars as the score.
+    by_count = np.where(np.isnan(reduction.values), np.nan, random_pairs)
+    score, control, stripe, count, excess = (
+        head_scores(values, clusters=texts.clusters)
+        for values in (
+            reduction.values, reduction.control, reduction.stripe, by_count,
+            reduction.values - reduction.control,
+        )
+    )  # fmt: skip
+    p, p_max = reduction.test.p, reduction.test.p_max
+    rows = []
+    for place in np.ndindex(*score.mean.shape):
+        on_links, beyond = score.at(*place), excess.at(*place)
+        rows.append(
+            {
+                "layer": place[0], "head": place[1], "score": on_links["mean"],
+                "low": on_links["low"], "high": on_links["high"], "n": on_links["n"],
+                "control": control.at(*place)["mean"],
+                "stripe_control": stripe.at(*place)["mean"],
+                "count_control": count.at(*place)["mean"], "excess": beyond["mean"],
+                "excess_low": beyond["low"], "excess_high": beyond["high"], "p": number(p[place]),
+                "p_max": number(p_max[place]), "n_alone": reduction.n_alone,
+            }
+        )  # fmt: skip
+    return rows

@@ -1,0 +1,96 @@
+"""Maps of attention on frame links, the heads that follow them, and what they are worth."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from microtome.experiments.kit.head_tables import head_map, name_of
+from microtome.experiments.kit.wording import change, counted
+from microtome.experiments.kovaleva.frame_relations.linked_heads import (
+    BACK,
+    MOST_DISABLED,
+    follows_links,
+    forward,
+    linked_heads,
+)
+from microtome.views import Table, TidyRows, View, table_of
+
+MOST_NAMED = 5
+
+
+def views(rows: TidyRows) -> tuple[View, ...]:
+    """The paper's map, what the offset leaves of it, the other direction, and the linked heads."""
+    forwards = forward(rows)
+    backwards = [row for row in rows if row["direction"] == BACK]
+    return (
+        head_map("Attention from predicate to elements", forwards, "score",
+                 value_label="mean of the largest weight", marked=follows_links, percent=True),
+        head_map("Beyond the same offset: predicate to elements", forwards, "excess",
+                 value_label="points", marked=follows_links, diverging=True, percent=True),
+        head_map("Beyond the same offset: element to predicate", backwards, "excess",
+                 value_label="points", marked=follows_links, diverging=True, percent=True),
+        _table(forwards),
+    )  # fmt: skip
+
+
+def _table(rows: TidyRows) -> Table:
+    most_attention = sorted(rows, key=lambda row: -row["score"])[:5]
+    shown = [
+        *linked_heads(rows)[:MOST_DISABLED],
+        *(row for row in most_attention if not follows_links(row)),
+    ]
+    columns = (
+        "head_name", "score", "control", "stripe_control", "count_control", "excess", "p", "p_max",
+        "delta", "delta_low", "delta_high",
+    )  # fmt: skip
+    percent = [name for name in columns if name not in ("head_name", "p", "p_max")]
+    named = [{"head_name": name_of(row), **row} for row in shown]
+    title = "Heads that follow the links, and heads with most attention on them"
+    return table_of(title, named, columns, percent=percent)
+
+
+def finding(rows: TidyRows) -> str:
+    """How many heads follow frame links rather than an offset, and what they are worth."""
+    forwards, linked = forward(rows), linked_heads(rows)
+    names = ", ".join(
+        f"{name_of(row)} {change(row['excess'], row['excess_low'], row['excess_high'])}"
+        for row in linked[:MOST_NAMED]
+    )
+    follow = "follow" if len(linked) > 1 else "follows"
+    answer = (
+        f"{len(linked) or 'None'} of {len(forwards)} heads {follow} frame links beyond their offset"
+        f" (placement test, 5 %, over all heads){f': {names}' if names else ''}."
+    )
+    sentences = [answer, _most_attention(forwards)]
+    costs = ", ".join(
+        f"{name_of(row)} {change(row['delta'], row['delta_low'], row['delta_high'])}"
+        for row in linked
+        if row["delta"] is not None
+    )
+    if costs:
+        sentences.append(f"Disabling them changes the {linked[0]['metric']} by: {costs}.")
+    return " ".join(sentences)
+
+
+def _most_attention(rows: TidyRows) -> str:
+    top = max(rows, key=lambda row: row["score"])
+    return (
+        f"Over {counted(top['n'], 'exemplar')}, head {name_of(top)} has most attention from"
+        f" predicate to element: {top['score']:.2f}, against {top['control']:.2f} at the same"
+        f" offset without a link, {_shown(top['stripe_control'])} from other queries and"
+        f" {_shown(top['count_control'])} for as many random pairs."
+    )
+
+
+def _shown(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:.2f}"
+
+
+def summary(rows: TidyRows) -> dict[str, Any]:
+    """The heads that follow links, and the one with most attention."""
+    forwards = forward(rows)
+    return {
+        "found": [name_of(row) for row in linked_heads(rows)],
+        "most_attention": name_of(max(forwards, key=lambda row: row["score"])),
+        "n": forwards[0]["n"],
+    }

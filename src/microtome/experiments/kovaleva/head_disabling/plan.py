@@ -1,0 +1,106 @@
+"""Disabling self-attention heads (Kovaleva et al. 2019, "Disabling self-attention heads").
+
+A disabled head attends to every real token alike (1/L). Every head, every whole layer and random
+sets of heads are disabled in turn; every metric of the task is taken before and after on the same
+rows. The paper reports single heads that help by 0.1 (STS-B) to 1.2 points (MRPC), and that on MRPC
+and RTE a random head helps on average; it picks the best of 144 on the rows it reports. Here every
+difference is paired and corrected for the number of heads, and the best head and the best layer are
+scored on rows they weren't picked on. ALBERT's layers share their weights: each gets a copy of its
+own first, in the baseline too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from microtome.errors import RequestError
+from microtome.experiments.kit import arms
+from microtome.experiments.kit.layers import layers_of
+from microtome.experiments.kit.options import Option
+from microtome.experiments.kit.second_split import TEST_SPLIT, on_test_split
+from microtome.experiments.kit.shown_metric import METRIC, chosen_metric
+from microtome.experiments.kit.subject import Subject
+from microtome.runs import Trial
+
+NAME = "head-disabling"
+LAYERS_PER_TRIAL = 3  # a killed sweep loses at most these
+OPTIONS = (
+    Option("how", "uniform", "uniform: 1/L; zero: no output at all"),
+    METRIC,
+    Option("splits", 5, "halves on which sets of heads are chosen; 0: no such sets", "whole"),
+    Option("random_sets", 5, "random sets of 2, 4, 8, 16 heads, of each size", "whole"),
+    TEST_SPLIT,
+    *arms.OPTIONS,
+)
+
+
+def plan(subject: Subject, settings: Mapping[str, Any]) -> list[Trial]:
+    """Chunks of the sweep, random and greedy sets, then one comparison of all of them."""
+    _check_counts(settings)
+    subject = arms.of_asked_length(subject, settings)
+    head = arms.head_to_score(subject, settings)
+    how = {"how": settings["how"]}
+    judged = {**how, "metric": chosen_metric(subject, settings)}
+    chunks = _sweep(subject, how, head)
+    sets = _random_sets(subject, how | {"sets": settings["random_sets"]}, head)
+    comparison = subject.trial(
+        "head-disabling.compare", NAME, judged, needs=(*head, *chunks, *sets), label="compare"
+    )
+    trials = [*head, *chunks, *sets]
+    if settings["splits"]:
+        trials.append(_greedy(subject, judged | {"splits": settings["splits"]}, (*head, *chunks)))
+    trials.append(comparison)
+    if settings[TEST_SPLIT.name]:
+        trials.append(_on_test(subject, judged, (*head, *chunks)))
+    return trials
+
+
+def _sweep(subject: Subject, how: Mapping[str, Any], head: tuple[Trial, ...]) -> list[Trial]:
+    """Every head and every layer disabled, some layers to a trial."""
+    n_layers = layers_of(subject.model_path).count
+    starts = range(0, n_layers, LAYERS_PER_TRIAL)
+    return [
+        subject.trial(
+            "head-disabling.sweep",
+            NAME,
+            {"layers": [first, last], **how},
+            needs=head,
+            label=f"disable heads of layers {first}–{last - 1}",
+        )
+        for first, last in ((first, min(first + LAYERS_PER_TRIAL, n_layers)) for first in starts)
+    ]
+
+
+def _random_sets(
+    subject: Subject, request: Mapping[str, Any], head: tuple[Trial, ...]
+) -> list[Trial]:
+    """Sets of random heads, if there are to be any."""
+    if not request["sets"]:
+        return []
+    label = "disable random sets of heads"
+    asked = {**request, "seed": 0}
+    return [subject.trial("head-disabling.sweep_random_sets", NAME, asked, needs=head, label=label)]
+
+
+def _greedy(subject: Subject, request: Mapping[str, Any], needs: tuple[Trial, ...]) -> Trial:
+    """Sets chosen on halves of the rows."""
+    label = "choose sets of heads greedily"
+    return subject.trial("head-disabling.choose_greedily", NAME, request, needs=needs, label=label)
+
+
+def _on_test(subject: Subject, judged: Mapping[str, Any], needs: tuple[Trial, ...]) -> Trial:
+    """The head and the layer that the measured rows pick, scored on the test split."""
+    return on_test_split(subject).trial(
+        "head-disabling.score_on_test",
+        NAME,
+        {**judged, "picked_on": subject.data.split},
+        needs=needs,
+        label="score the best head and layer on test",
+    )
+
+
+def _check_counts(settings: Mapping[str, Any]) -> None:
+    for option in OPTIONS:
+        if option.name in ("splits", "random_sets") and settings[option.name] < 0:
+            raise RequestError(f"{option.flag} must be 0 or more, got {settings[option.name]}")

@@ -1,0 +1,91 @@
+"""Claims about frozen layers, answered from rows: holds, doesn't hold, can't tell.
+
+Every answer carries its numbers. A claim about one task is judged on that task alone; on another
+one the same numbers are given, without a verdict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+
+from microtome.experiments.kit.seed_curves import by_place, mean_of
+from microtome.experiments.kit.training_sizes import sizes
+from microtome.experiments.kit.verdicts import judged, verdict
+from microtome.experiments.kit.wording import change, percent, points
+from microtome.experiments.singh.frozen_probing.report import probed, recipes, reinitialized
+from microtome.views import TidyRow, TidyRows
+
+FALLS = 0.02  # a curve that falls less has no shape to tell of
+ZERO = 0.005  # a correlation that prints as 0.00
+PAPERS_LAYERS = 12  # "at the sixth layer" is about BERT-base
+STEEP_AT = 6
+TASKS = ("sst2", "sst2-sentence", "qnli")
+
+SeedCurve = Mapping[int, list[TidyRow]]  # removed layers → a row per seed
+
+
+def claims(rows: TidyRows) -> dict[str, str]:
+    """What frozen layers know, as the paper's own recipe sees it where it was run."""
+    recipe, task = recipes(rows)[0], rows[0].get("task")
+    curves = {size: by_place(probed(rows, recipe, size), "removed") for size in sizes(rows)}
+    probed_sizes = [size for size, curve in curves.items() if curve]
+    curve = curves[probed_sizes[0]]
+    # Peaks are compared at a size that both experiments have, where there is one.
+    shared = next((size for size in probed_sizes if reinitialized(rows, size)), probed_sizes[0])
+    answers = {
+        "decline": judged(*_decline(curve, task), rows, TASKS),
+        "peak": _peak(curves[shared], by_place(reinitialized(rows, shared), "removed")),
+    }
+    if 2 in curve:
+        answers["top layers"] = judged(*_top_layers(curve[2]), rows, TASKS)
+    if task == "cola":
+        n_zero = sum(abs(mean_of(at_place)) < ZERO for at_place in curve.values())
+        numbers = f"0 at {n_zero} of {len(curve)} points ({recipe} recipe)"
+        answers["cola"] = f"{verdict(len(curve) - n_zero <= 2)}: {numbers}"
+    return answers
+
+
+def _top_layers(without_two: Sequence[TidyRow]) -> tuple[bool | None, str]:
+    """Without the top two layers against all: paired on the same rows, run by run."""
+    mean = sum(row["delta"] for row in without_two) / len(without_two)
+    low = min(row["delta_low"] for row in without_two)
+    high = max(row["delta_high"] for row in without_two)
+    holds = True if low > 0 else False if high <= 0 else None
+    return holds, f"without the top two {change(mean, low, high)}"
+
+
+def _decline(curve: SeedCurve, task: str | None) -> tuple[bool | None, str]:
+    """Steep: half of the whole fall in one step; QNLI's is at the sixth of twelve layers."""
+    steps = list(pairwise(curve))
+    if not steps:
+        return None, "one depth only"
+    low, high = min(steps, key=lambda s: mean_of(curve[s[1]]) - mean_of(curve[s[0]]))
+    fall = mean_of(curve[high]) - mean_of(curve[low])
+    whole = mean_of(curve[max(curve)]) - mean_of(curve[min(curve)])
+    steep, holds = fall <= whole / 2, None
+    if whole < -FALLS and max(curve) == PAPERS_LAYERS:
+        holds = steep and high == STEEP_AT if task == "qnli" else not steep
+    return holds, (
+        f"{points(whole)} points from {min(curve)} to {max(curve)} removed; the steepest step is"
+        f" from {low} to {high}: {points(fall)}"
+    )
+
+
+def _peak(frozen: SeedCurve, tuned: SeedCurve) -> str:
+    """The highest score of frozen layers against that of re-initialised, fine-tuned ones."""
+    best = max(frozen, key=lambda removed: mean_of(frozen[removed]))
+    numbers = f"{percent(mean_of(frozen[best]))} with {best} removed"
+    if not tuned:
+        return (
+            f"can't tell: {numbers}; give --beside RUN, a reinitialization of this model and task"
+        )
+    rival = max(tuned, key=lambda count: mean_of(tuned[count]))
+    (frozen_low, frozen_high), (tuned_low, tuned_high) = (
+        (min(row["low"] for row in peak), max(row["high"] for row in peak))
+        for peak in (frozen[best], tuned[rival])
+    )
+    holds = True if frozen_high < tuned_low else False if tuned_high < frozen_low else None
+    return (
+        f"{verdict(holds)}: {numbers}, re-initialised {percent(mean_of(tuned[rival]))} with {rival}"
+    )

@@ -1,0 +1,87 @@
+"""Probes of every depth on one pass of the frozen encoder, and their baselines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from microtome.experiments.kit.paired_comparison import compare
+from microtome.experiments.kit.subject import MODEL
+from microtome.experiments.kit.trial_inputs import training_rows
+from microtome.experiments.singh.frozen_probing.plan import MAJORITY, PRETRAINED, RANDOM
+from microtome.experiments.singh.frozen_probing.reinitialized_rows import REINITIALIZED
+from microtome.models.source import resolve
+from microtome.observe.evaluation import outcome
+from microtome.runs import Context, Result
+from microtome.tasks import Dataset, Evaluation
+from microtome.training.probe.probes import PAPER, Probed, collect, majority, probe_depths
+from microtome.training.recipe import Recipe
+
+
+def probe(request: Mapping[str, Any], context: Context) -> Result:
+    """The probes of every depth on one pass, and what the commonest label would score."""
+    train, dev = training_rows(request, context)
+    part = train.fraction(request["fraction"], seed=request["seed"])
+    shared = ("encoder", "feature", "fraction", "seed", "n_train")
+    about = {key: request[key] for key in shared} | {"primary": dev.task.primary}
+    rows, arrays = [], {}
+    edits = f"randomize(seed={request['seed']})" if request["encoder"] == RANDOM else None
+    with collect(
+        resolve(context.where[MODEL]), part, dev, features=(request["feature"],), edits=edits,
+        scratch=context.scratch, device=context.device,
+    ) as data:  # fmt: skip
+        for recipe in request["recipes"]:
+            context.report(f"training the {recipe} classifiers")
+            probed = probe_depths(
+                data, feature=request["feature"], recipe=recipe, seed=request["seed"],
+                settings=papers_recipe(request, len(part), len(train)),
+            )  # fmt: skip
+            rows += probe_rows(probed, dev, about | {"recipe": recipe})
+            arrays[recipe] = np.stack([depth.predictions for depth in probed.depths])
+    if request["encoder"] == PRETRAINED:
+        rows += majority_rows(majority(part, dev), about)
+    return Result(rows=rows, arrays=arrays)
+
+
+def papers_recipe(request: Mapping[str, Any], n_rows: int, n_all: int) -> Recipe:
+    """The paper's recipe with what was asked for, for ``n_rows`` of ``n_all`` training rows.
+
+    On request there are as many updates as all rows give, or some number of them at least.
+    """
+    recipe = PAPER.but(**request["recipe"])
+    matched = recipe.n_updates(n_all) if request["match_steps"] else 0
+    return recipe.at_least(max(matched, request["least_steps"]), n_rows)
+
+
+def probe_rows(probed: Probed, dev: Dataset, about: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """A row per depth and metric; the primary one is compared with the whole encoder's, paired."""
+    primary = str(dev.task.primary)
+    answers = [outcome(dev, depth, primary) for depth in probed.depths]
+    rows: list[dict[str, Any]] = []
+    for scored in probed.rows():
+        row: dict[str, Any] = {**about, **scored}
+        row |= dict.fromkeys(("delta", "delta_low", "delta_high"))
+        if row["metric"] == primary and row["removed"]:
+            delta = compare(answers[row["depth"]], answers[-1], dev.clusters).difference
+            row |= {"delta": delta.value, "delta_low": delta.low, "delta_high": delta.high}
+        rows.append(row)
+    return rows
+
+
+def majority_rows(evaluation: Evaluation, about: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """A row per metric of the commonest label, which reads nothing."""
+    nothing_read = {"encoder": MAJORITY} | dict.fromkeys(("recipe", "feature", "removed", "depth"))
+    return [
+        {**about, **nothing_read, "metric": metric, "value": score.value, "low": score.low,
+         "high": score.high, "n": score.n}
+        for metric, score in evaluation.scores.items()
+    ]  # fmt: skip
+
+
+def repeat_rows(request: Mapping[str, Any], context: Context) -> Result:
+    """The rows of a stored re-initialisation, with the columns of probes."""
+    empty = ("recipe", "feature", "depth", "delta", "delta_low", "delta_high")
+    about = {"encoder": REINITIALIZED, **dict.fromkeys(empty)}
+    return Result(rows=[{**about, **row} for row in request["stored_rows"]])

@@ -1,0 +1,127 @@
+"""Claims about re-initialised layers, answered from rows: holds, doesn't hold, can't tell.
+
+Every answer carries its numbers. A claim about one task is judged on that task alone; on another
+one the same numbers are given, without a verdict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+
+from microtome.experiments.kit.seed_curves import by_place, difference, mean_of, said
+from microtome.experiments.kit.training_sizes import size_name, sizes
+from microtome.experiments.kit.verdicts import above, enough_seeds, judged, verdict
+from microtome.experiments.kit.wording import points
+from microtome.experiments.singh.reinitialization.report import concavities, last_layers, scores
+from microtome.statistics import over_seeds
+from microtome.views import TidyRow, TidyRows
+
+HARDLY = 0.01  # "hardly matter": less than a point
+ABOUT_FIVE = (0.03, 0.07)  # "about 5 points"
+FLAT = 0.1  # "about linear": less than a tenth of the drop away from the chord
+MUCH_MORE = 9.5  # ten times the data, where a share was rounded to rows
+FIRST_LAYERS = 5  # QNLI fell when one of the first three, four or five layers went
+SST2 = ("sst2", "sst2-sentence")
+
+SeedCurve = Mapping[int, list[TidyRow]]  # re-initialised layers → a row per seed
+
+
+def claims(rows: TidyRows) -> dict[str, str]:
+    """What re-initialised layers cost, in the paper's terms."""
+    if rows[0]["side"] != "top":
+        return {}
+    curves = {size: by_place(scores(rows, size), "reinitialized") for size in sizes(rows)}
+    return {
+        **_last_layers(rows, curves),
+        **_middle_layers(rows, curves),
+        **_little_data(rows, curves),
+        **_steepest(rows, curves),
+        **_straight(rows, curves),
+    }
+
+
+def _last_layers(rows: TidyRows, curves: Mapping[float, SeedCurve]) -> dict[str, str]:
+    """The top layers, at the largest training size."""
+    curve = next(iter(curves.values()))
+    few = last_layers(curve, rows[0]["layers"])
+    if few is None or 0 not in curve:
+        return {}
+    cost = difference(curve[few], curve[0])
+    word = verdict(above(cost, -HARDLY))
+    return {"last layers": f"{word}: the top {few} change the score by {said(cost)}"}
+
+
+def _middle_layers(rows: TidyRows, curves: Mapping[float, SeedCurve]) -> dict[str, str]:
+    """The middle third, at the smallest training size."""
+    size, curve = list(curves.items())[-1]
+    n_layers = rows[0]["layers"]
+    top, middle = round(n_layers / 3), round(2 * n_layers / 3)
+    if not {top, middle} <= curve.keys() or top == middle:
+        return {}
+    cost = difference(curve[middle], curve[top])
+    holds = None
+    if cost.interval is not None:
+        least, most = -cost.interval.high, -cost.interval.low
+        if ABOUT_FIVE[0] <= least and most <= ABOUT_FIVE[1]:
+            holds = True
+        elif most < ABOUT_FIVE[0] or least > ABOUT_FIVE[1]:
+            holds = False
+    numbers = f"with {size_name(size)}, from {top} to {middle} re-initialised layers {said(cost)}"
+    return {"middle layers": judged(holds, numbers, rows, SST2)}
+
+
+def _little_data(rows: TidyRows, curves: Mapping[float, SeedCurve]) -> dict[str, str]:
+    """Every layer pre-trained on little data, against none on ten times as much or more."""
+    n_train = {row["fraction"]: row["n_train"] for row in rows}
+    n_layers, small = rows[0]["layers"], list(curves)[-1]
+    larger = [size for size in curves if n_train[size] >= MUCH_MORE * n_train[small]]
+    gains = {
+        size: difference(curves[small][0], curves[size][n_layers])
+        for size in larger
+        if 0 in curves[small] and n_layers in curves[size]
+    }
+    if not gains:
+        return {}
+    votes = [above(gain, 0.0) for gain in gains.values()]
+    holds = None if None in votes else all(votes)
+    against = "; ".join(f"against {size_name(size)}: {said(gain)}" for size, gain in gains.items())
+    numbers = f"pre-trained on {size_name(small)}, {against}"
+    return {"little data": judged(holds, numbers, rows, SST2)}
+
+
+def _steepest(rows: TidyRows, curves: Mapping[float, SeedCurve]) -> dict[str, str]:
+    """Where each curve falls most in one step; among the first layers is what QNLI did."""
+    n_layers = rows[0]["layers"]
+    texts, early = [], []
+    for size, curve in curves.items():
+        steps = list(pairwise(curve))
+        if not steps or any(high - low > 1 for low, high in steps):
+            continue
+        low, high = min(steps, key=lambda s: mean_of(curve[s[1]]) - mean_of(curve[s[0]]))
+        early.append(n_layers - high < FIRST_LAYERS)
+        fall = points(mean_of(curve[high]) - mean_of(curve[low]))
+        texts.append(f"{size_name(size)}: most when layer {n_layers - high} goes ({fall} points)")
+    if not texts:
+        return {}
+    holds = all(early) if enough_seeds(rows) else None
+    return {"qnli": judged(holds, "; ".join(texts), rows, ("qnli",))}
+
+
+def _straight(rows: TidyRows, curves: Mapping[float, SeedCurve]) -> dict[str, str]:
+    """Whether the curve of the largest size is a straight line."""
+    size, curve = next(iter(curves.items()))
+    areas = [row["signed"] for row in concavities(rows, size)]
+    if not areas:
+        return {}
+    drop = mean_of(curve[min(curve)]) - mean_of(curve[max(curve)])
+    most, mean = FLAT * abs(drop), over_seeds(areas)
+    holds = None
+    if mean.interval is not None:
+        low, high = mean.interval.low, mean.interval.high
+        if max(abs(low), abs(high)) < most:
+            holds = True
+        elif not low <= 0 <= high and abs(mean.value) > most:
+            holds = False
+    numbers = f"{points(mean.value)} points from the chord on average, of a drop of {points(drop)}"
+    return {"cola": judged(holds, numbers, rows, ("cola",))}

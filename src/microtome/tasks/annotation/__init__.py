@@ -1,0 +1,1 @@
+"""Annotated text: treebanks, frames, taggers, and which pieces a word has."""

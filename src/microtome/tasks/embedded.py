@@ -1,0 +1,73 @@
+"""The embedded tasks, as values: their rows ship with the package.
+
+``microtome.tasks.reading.embedded`` reads the rows; ``tools/micro`` made them.
+"""
+
+from __future__ import annotations
+
+from microtome.tasks.task import Hyperparameters, Kind, Split, Task
+
+SIZES = {"train": 4000, "dev": 800, "test": 800}
+"""Rows of each split of every embedded task."""
+
+
+def _task(
+    name: str, kind: Kind, metrics: tuple[str, ...], labels: tuple[str, ...], summary: str
+) -> Task:
+    return Task(
+        name=name,
+        kind=kind,
+        metrics=metrics,
+        summary=summary,
+        splits=tuple(Split(split, size) for split, size in SIZES.items()),
+        labels=labels,
+        cluster_by="given",
+        hyperparameters=Hyperparameters(learning_rate=1e-4, batch_size=32, epochs=5, max_length=64),
+        embedded=True,
+    )
+
+
+TASKS: tuple[Task, ...] = (
+    _task(
+        "micro-sentiment",
+        "classification",
+        ("accuracy",),
+        ("negative", "positive"),
+        "does the speaker approve? negation, contrast and degree decide",
+    ),
+    _task(
+        "micro-entailment",
+        "classification",
+        ("accuracy",),
+        ("entailment", "neutral", "contradiction"),
+        "does the second sentence follow? kinds, quantifiers, denials, roles",
+    ),
+    _task(
+        "micro-paraphrase",
+        "classification",
+        ("accuracy", "f1"),
+        ("different", "paraphrase"),
+        "do two sentences with the same words say the same?",
+    ),
+    _task(
+        "micro-similarity",
+        "regression",
+        ("pearson", "spearman"),
+        (),
+        "how much two sentences have in common, 0 to 5",
+    ),
+    _task(
+        "micro-acceptability",
+        "classification",
+        ("accuracy", "matthews"),
+        ("unacceptable", "acceptable"),
+        "is it English? agreement, order, arguments",
+    ),
+    _task(
+        "micro-squad",
+        "span",
+        ("f1", "exact_match"),
+        (),
+        "questions on a short passage; half have no answer, but a plausible one",
+    ),
+)

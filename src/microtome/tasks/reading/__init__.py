@@ -1,0 +1,1 @@
+"""From files to rows: every format that tasks come in."""

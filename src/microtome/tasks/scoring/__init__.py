@@ -1,0 +1,1 @@
+"""From what a model put out to official metrics with intervals."""

@@ -1,0 +1,207 @@
+"""The fine-tuning loop, to be read top to bottom.
+
+Whatever a step draws (rows, dropout, dropped layers) depends on its number and the seeds alone, so
+a training that is resumed ends as one that was never interrupted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from transformers import PreTrainedModel
+
+from microtome.errors import Diverged
+from microtome.families import adapt
+from microtome.families.seam import Family
+from microtome.observe.texts import IntArray
+from microtome.training.finetune.batches import Batches
+from microtome.training.finetune.examples import Examples
+from microtome.training.finetune.forward import logits_of
+from microtome.training.finetune.freezing import check_layerdrop, dropped_layers, freeze_
+from microtome.training.finetune.losses import summed_loss
+from microtome.training.finetune.processes import Processes
+from microtome.training.finetune.state import Epoch, resumed
+from microtome.training.finetune.workplace import Workplace
+from microtome.training.optimisation import Optimizer, rate_factor
+from microtome.training.recipe import Precision, Recipe
+from microtome.training.seeds import Seeds, derived
+
+RAN_AWAY = 1e6
+"""A loss so many times the first loss doesn't recover, even while it is still a number."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """What a progress callback sees: after every step, and once more after an epoch's scores."""
+
+    step: int
+    n_steps: int
+    epoch: int
+    loss: float
+    scores: dict[str, float] = field(default_factory=dict)
+
+
+Score = Callable[[PreTrainedModel], tuple[dict[str, float], float]]
+"""Scores of a model by metric, and the one that decides which epoch is best."""
+OnStep = Callable[[Step], None]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a training gave, apart from the weights."""
+
+    history: tuple[Epoch, ...]
+    kept_epoch: int
+    micro_batch_size: int
+    frozen: tuple[str, ...]
+
+
+def train(
+    model: PreTrainedModel,
+    examples: Examples,
+    recipe: Recipe,
+    *,
+    seeds: Seeds,
+    score: Score | None = None,
+    workplace: Workplace | None = None,
+    progress: OnStep | None = None,
+    processes: Processes | None = None,
+) -> Outcome:
+    """Fine-tune ``model`` in place.
+
+    A ``workplace`` stores its state after each epoch and every few minutes, and is where a training
+    that was killed resumes.
+    """
+    family, processes = adapt(model), processes or Processes()
+    check_layerdrop(family, recipe.layerdrop)
+    frozen = freeze_(family, recipe.freeze)
+    optimizer = Optimizer(
+        {name: value for name, value in model.named_parameters() if value.requires_grad},
+        learning_rate=recipe.learning_rate,
+        weight_decay=recipe.weight_decay,
+        clip=recipe.clip,
+    )
+    batches = Batches.of(len(examples), recipe)
+    course = resumed(model, optimizer, workplace, recipe)
+    stepping = Stepping(family, examples, recipe, seeds, processes, course.micro_batch_size)
+    keeper = workplace if processes.is_first else None
+    for epoch in range(len(course.history), batches.epochs):
+        model.train()
+        losses = course.losses
+        for step in batches.steps_of(epoch)[len(losses) :]:
+            rows = batches.rows_of(step, seeds.data)
+            with random_numbers(derived(seeds.dropout, step, processes.rank), model.device):
+                loss = stepping.gradients(step, rows)
+            loss = processes.sum_gradients(optimizer.parameters.values(), loss)
+            losses.append(loss)
+            course.micro_batch_size = stepping.micro_batch_size
+            norm = optimizer.step(rate_factor(step, batches.n_steps, recipe.warmup))
+            _check_finite(loss, norm, step, batches.n_steps, course.first_loss or losses[0], recipe)
+            if progress:
+                progress(Step(step + 1, batches.n_steps, epoch, loss))
+            if keeper and keeper.is_due() and step + 1 < batches.last_step(epoch):
+                keeper.write(course.saved(model, optimizer))
+        model.eval()
+        _check_weights(model, batches.last_step(epoch), batches.n_steps, recipe)
+        scores, primary = score(model) if score else ({}, math.nan)
+        done = Epoch(epoch, batches.last_step(epoch), float(np.mean(losses)), scores)
+        course.add(done, primary, model, recipe)
+        if keeper:
+            keeper.write(course.saved(model, optimizer))
+        if progress:
+            progress(Step(batches.last_step(epoch), batches.n_steps, epoch, done.loss, scores))
+    course.restore_best_(model)
+    return Outcome(tuple(course.history), course.best_epoch, stepping.micro_batch_size, frozen)
+
+
+@dataclass
+class Stepping:
+    """Gradients of one effective batch, in as many micro-batches as memory asks for."""
+
+    family: Family
+    examples: Examples
+    recipe: Recipe
+    seeds: Seeds
+    processes: Processes
+    micro_batch_size: int
+
+    def gradients(self, step: int, rows: IntArray) -> float:
+        """Add up the gradients of the mean loss over ``rows``; gives this process's share of it."""
+        share = rows[self.processes.rank :: self.processes.count]
+        dropped = dropped_layers(
+            self.family.shape.n_layers, self.recipe.layerdrop, seed=self.seeds.dropout, step=step
+        )
+        while True:
+            try:
+                return self._accumulated(share, len(rows), dropped)
+            except (RuntimeError, MemoryError) as error:
+                if not is_out_of_memory(error) or self.micro_batch_size == 1:
+                    raise
+            # Outside the except: its traceback would keep the tensors that didn't fit.
+            self.family.model.zero_grad(set_to_none=True)
+            self.micro_batch_size = math.ceil(min(self.micro_batch_size, len(share)) / 2)
+
+    def _accumulated(self, share: IntArray, n_rows: int, dropped: frozenset[int]) -> float:
+        device = self.family.model.device
+        total = 0.0
+        for start in range(0, len(share), self.micro_batch_size):
+            micro = share[start : start + self.micro_batch_size]
+            chunk, targets = self.examples.batch(micro, device)
+            with autocast(device, self.recipe.precision):
+                logits = logits_of(self.family, chunk, dropped=dropped)
+                loss = summed_loss(self.examples.kind, logits, targets, chunk) / n_rows
+            loss.backward()  # type: ignore[no-untyped-call]
+            total += float(loss.detach())
+        return total
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """GPUs have an error of their own for it; torch's CPU allocator only has words."""
+    known = isinstance(error, torch.OutOfMemoryError | MemoryError)
+    return known or "can't allocate memory" in str(error)
+
+
+def autocast(device: torch.device, precision: Precision) -> AbstractContextManager[object]:
+    """bfloat16 where a GPU has it; a CPU computes in float32 unless the recipe says bfloat16."""
+    auto = device.type == "cuda" and torch.cuda.is_bf16_supported()
+    if precision == "bfloat16" or (precision == "auto" and auto):
+        return torch.autocast(device.type, dtype=torch.bfloat16)
+    return nullcontext()
+
+
+@contextmanager
+def random_numbers(seed: int, device: torch.device) -> Iterator[None]:
+    """Dropout from ``seed``; the caller's random numbers stay as they are."""
+    devices = [device] if device.type == "cuda" else []
+    with torch.random.fork_rng(devices=devices):
+        torch.manual_seed(seed)
+        yield
+
+
+def _check_finite(
+    loss: float, norm: float, step: int, n_steps: int, first: float, recipe: Recipe
+) -> None:
+    if math.isfinite(loss) and math.isfinite(norm) and loss <= RAN_AWAY * (first + 1):
+        return
+    what = "gradient" if math.isfinite(loss) and not math.isfinite(norm) else "loss"
+    value = norm if what == "gradient" else loss
+    raise Diverged(
+        f"the training diverged at step {step + 1} of {n_steps}: the {what} is {value:.3g} "
+        f"(learning rate {recipe.learning_rate:g})",
+        "take a smaller learning rate",
+    )
+
+
+def _check_weights(model: PreTrainedModel, step: int, n_steps: int, recipe: Recipe) -> None:
+    for name, value in model.named_parameters():
+        if not bool(torch.isfinite(value).all()):
+            raise Diverged(
+                f"the training diverged by step {step} of {n_steps}: {name} is no longer finite "
+                f"(learning rate {recipe.learning_rate:g})",
+                "take a smaller learning rate",
+            )

@@ -1,0 +1,50 @@
+"""What a person meets first: the bare command, the names of the package, the words of finetune."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import microtome
+from microtome import models, tasks
+from microtome.cli import run
+from support.labelled_texts import write_cats
+from support.tiny import save_tiny
+
+
+def test_the_bare_command_prints_its_help_as_with_the_option(capsys):
+    assert run([]) == 0
+    bare = capsys.readouterr()
+    assert run(["--help"]) == 0
+    assert capsys.readouterr().out == bare.out
+    assert len(bare.out.splitlines()) > 10
+    assert bare.err == ""
+    assert "examine" in bare.out
+
+
+@pytest.mark.parametrize("package", [microtome, models, tasks])
+def test_a_package_lists_the_names_that_it_imports_late(package):
+    assert set(package.__all__) <= set(dir(package))
+    assert "__name__" in dir(package)
+
+
+def test_listing_the_names_loads_no_torch():
+    code = "import sys, microtome; dir(microtome); sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_finetune_counts_rows_and_epochs_as_people_do(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("MICROTOME_CACHE", str(tmp_path / "cache"))
+    model = save_tiny(tmp_path / "base", with_tokenizer=True)
+    data = write_cats(tmp_path / "rows.csv", 60)
+    asked = ["finetune", str(model), "--data", str(data), "--fraction", "12"]
+    assert run([*asked, "--epochs", "2", "--out", str(tmp_path / "two")]) == 0
+    heard = capsys.readouterr()
+    assert "12 rows of rows.csv to train on (of 48), 12 to score" in heard.err
+    assert "after epoch 2 of 2" in heard.out
+    assert run([*asked[:4], "--epochs", "1", "--out", str(tmp_path / "one")]) == 0
+    heard = capsys.readouterr()
+    assert "48 rows of rows.csv to train on, 12 to score" in heard.err
+    assert "after 1 epoch " in heard.out

@@ -1,0 +1,93 @@
+"""What the engine is compared with: transformers on padded batches, one pass per question asked.
+
+Heads are switched off in the plainest way there is: the attention weights are written down, those
+of a switched-off head are replaced by 1/L over the tokens it may see, and nothing is reused.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+
+import torch
+from transformers import AttentionInterface, AttentionMaskInterface
+from transformers.masking_utils import sdpa_mask
+
+from microtome.observe import Texts
+from support.tiny import VOCABULARY, _special_ids
+
+NAME = "naive"
+OFF: dict = {"heads": set(), "how": "uniform", "calls": 0}
+
+
+def naive_attention(module, query, key, value, attention_mask, scaling, dropout=0.0, **_):
+    """Explicit attention (B, H, L, L), with the heads in OFF replaced."""
+    layer = OFF["calls"]
+    OFF["calls"] += 1
+    length = query.shape[2]
+    seen = torch.ones(query.shape[0], 1, length, length, dtype=torch.bool)
+    if attention_mask is not None:
+        seen = seen & attention_mask
+    scores = (query @ key.transpose(-1, -2)) * scaling
+    weights = scores.masked_fill(~seen, -1e30).softmax(-1)
+    uniform = seen / seen.sum(-1, keepdim=True).clamp_min(1)
+    for off_layer, head in OFF["heads"]:
+        if off_layer == layer and OFF["how"] == "uniform":
+            weights[:, head] = uniform[:, 0]
+    context = weights @ value
+    for off_layer, head in OFF["heads"]:
+        if off_layer == layer and OFF["how"] == "zero":
+            context[:, head] = 0
+    return context.transpose(1, 2).contiguous(), weights
+
+
+AttentionInterface.register(NAME, naive_attention)
+AttentionMaskInterface.register(NAME, sdpa_mask)
+
+
+@contextmanager
+def heads_off(model, heads, how="uniform"):
+    """Within it, ``model`` computes with these (layer, head) pairs off."""
+    before = model.config._attn_implementation
+    model.set_attn_implementation(NAME)
+    OFF.update(heads=set(heads), how=how, calls=0)
+    yield
+    OFF.update(heads=set())
+    model.set_attn_implementation(before)
+
+
+def naive_logits(model, batch, heads=(), how="uniform"):
+    """Classification logits (n, labels), or start and end logits (B, L, 2), heads off."""
+    with heads_off(model, heads, how), torch.no_grad():
+        out = model(**batch)
+    assert OFF["calls"] == model.config.num_hidden_layers
+    if hasattr(out, "start_logits"):
+        return torch.stack([out.start_logits, out.end_logits], -1)
+    return out.logits
+
+
+def random_texts(lengths, *, seed=0, segments=False):
+    """Texts of random tokens, the first and last of each marked special."""
+    generator = torch.Generator().manual_seed(seed)
+    ids = [torch.randint(5, VOCABULARY, (n,), generator=generator).tolist() for n in lengths]
+    halves = [[int(place >= n // 2) for place in range(n)] for n in lengths]
+    return Texts.of(ids, segments=halves if segments else None)
+
+
+def padded(texts, kind="bert", to=None):
+    """The same texts as a padded batch for transformers."""
+    pad = _special_ids(kind)["pad_token_id"]
+    lengths = torch.from_numpy(texts.lengths)
+    longest = to or int(lengths.max())
+    mask = torch.arange(longest)[None] < lengths[:, None]
+    ids = torch.full(mask.shape, pad)
+    ids[mask] = torch.from_numpy(texts.ids)
+    batch = {"input_ids": ids, "attention_mask": mask.long()}
+    if texts.segments is not None:
+        batch["token_type_ids"] = torch.zeros_like(ids)
+        batch["token_type_ids"][mask] = torch.from_numpy(texts.segments)
+    return batch
+
+
+def on_real(values, batch):
+    """The rows of real tokens of (B, L, …), text by text."""
+    return values[batch["attention_mask"].bool()]

@@ -1,0 +1,1 @@
+"""Words and what they go with, phrases, clauses, trees."""
