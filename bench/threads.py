@@ -1,8 +1,8 @@
-"""How OpenMP's threads should wait: spinning (its default), passively, or not at all (one thread).
+"""How OpenMP's threads should wait: spinning (its default), briefly, asleep, or not (one thread).
 
 python bench/threads.py [--rounds N] [--json]
 
-Three processes do the same work in turns, in short slices, alone and next to one busy process. A
+Four processes do the same work in turns, in short slices, alone and next to one busy process. A
 slice counts by its fastest round where we are alone (others only ever add time) and by its median
 next to the busy process. Not part of ``make bench``: nothing here is compared with a bar.
 """
@@ -21,6 +21,7 @@ from collections.abc import Callable
 
 SETTINGS = {
     "spinning": {},
+    "short spin": {"GOMP_SPINCOUNT": "2000"},  # ours: src/microtome/threads.py
     "passive": {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "0"},
     "one thread": {"OMP_NUM_THREADS": "1"},
 }
@@ -135,7 +136,7 @@ def main() -> None:
         print(json.dumps({"benchmark": "threads", "load": load, "works": measured}))
         return
     print(f"{os.cpu_count()} cores, load {load:.1f} before; milliseconds, and times spinning's\n")
-    print("| work | | spinning | passive | one thread |\n|---|---|---|---|---|")
+    print(f"| work | | {' | '.join(SETTINGS)} |\n|---|---|{'---|' * len(SETTINGS)}")
     for work, conditions in measured.items():
         for condition, seconds in conditions.items():
             base = seconds["spinning"]

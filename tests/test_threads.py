@@ -1,4 +1,4 @@
-"""Threads: a container's quota is seen, a user's settings are kept, waiting is passive."""
+"""Threads: a container's quota is seen, a user's settings are kept, they spin briefly."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from microtome.threads import COUNTS, PASSIVE, n_cores, waiting
+from microtome.threads import COUNTS, POLICIES, SHORT_SPIN, n_cores, waiting
 
 FREE = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-QUIET = {name: value for name, value in os.environ.items() if name not in (*COUNTS, *PASSIVE)}
+QUIET = {name: value for name, value in os.environ.items() if name not in (*COUNTS, *POLICIES)}
 LOOK = """
 import json, os, sys
 from microtome import cli
@@ -80,10 +80,10 @@ def test_without_control_groups_the_affinity_counts(tmp_path):
     assert n_cores(tmp_path) == FREE
 
 
-@pytest.mark.parametrize("name", ["OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME"])
+@pytest.mark.parametrize("name", POLICIES)
 def test_a_user_who_says_how_threads_wait_is_obeyed(name):
     assert waiting({name: "anything"}) == {}
-    assert waiting({}) == PASSIVE
+    assert waiting({}) == SHORT_SPIN
 
 
 def seen_by_the_command(**variables: str) -> dict[str, object]:
@@ -93,9 +93,10 @@ def seen_by_the_command(**variables: str) -> dict[str, object]:
     return json.loads(done.stdout)
 
 
-def test_the_command_waits_passively_before_torch_is_loaded():
+def test_the_command_spins_briefly_before_torch_is_loaded():
     seen = seen_by_the_command()
-    assert seen == {"torch": False, "OMP_NUM_THREADS": None} | PASSIVE
+    unset = dict.fromkeys(("OMP_NUM_THREADS", "OMP_WAIT_POLICY"))
+    assert seen == {"torch": False, **unset} | SHORT_SPIN
 
 
 def test_the_command_keeps_what_a_user_has_set():

@@ -1,7 +1,8 @@
 """How many threads compute, and how they wait; decided before torch is loaded. No torch here.
 
 OpenMP reads its variables once, when torch loads it. Left alone, its threads spin while they wait
-for each other: next to another busy process they spin on the core that they are waiting for.
+for each other: next to another busy process they spin on the core that they are waiting for. Asleep
+at once, they cost more than they save where we are alone: every small product wakes them again.
 """
 
 from __future__ import annotations
@@ -18,14 +19,17 @@ COUNTS = (
     "VECLIB_MAXIMUM_THREADS",
     "RAYON_NUM_THREADS",
 )
-PASSIVE = {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "0"}
-_POLICIES = (*PASSIVE, "KMP_BLOCKTIME")
+# Long enough to bridge the gap between two small products, too short to hold a core that another
+# process could use. Alone 0.97 to 1.02 of spinning's time, where none at all takes up to 1.66; next
+# to a busy process 0.72 to 1.03 (bench/threads.py, docs/performance.md). 10000 helps nobody there.
+SHORT_SPIN = {"GOMP_SPINCOUNT": "2000"}
+POLICIES = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME")
 _SYSTEM = Path("/")
 _set_here: dict[str, str] = {}  # defaults of ours, which aren't a user's wish
 
 
 def prepare() -> None:
-    """Set what OpenMP reads in this process: passive waiting, and no more threads than cores.
+    """Set what OpenMP reads in this process: a short spin, and no more threads than cores.
 
     To be called before torch is imported; afterwards it changes nothing. What the user has set
     stays as it is.
@@ -38,8 +42,8 @@ def prepare() -> None:
 
 
 def waiting(environment: Mapping[str, str]) -> dict[str, str]:
-    """The variables for passive waiting; none where ``environment`` says how threads wait."""
-    return {} if any(name in environment for name in _POLICIES) else dict(PASSIVE)
+    """The variables for a short spin; none where ``environment`` says how threads wait."""
+    return {} if any(name in environment for name in POLICIES) else dict(SHORT_SPIN)
 
 
 def counts(environment: Mapping[str, str], n_threads: int) -> dict[str, str]:

@@ -10,7 +10,7 @@ from toy_trials import sweep, toy
 from microtome.errors import RequestError, RunError
 from microtome.runs import run, run_here, worker_process
 from microtome.runs.local import LocalExecutor, default_workers
-from microtome.threads import COUNTS, PASSIVE, n_cores
+from microtome.threads import COUNTS, POLICIES, n_cores
 
 
 def run_local(trials, folder, *, workers=2, **options):
@@ -100,12 +100,12 @@ def test_failed_trials_are_kept_and_run_again_only_when_asked(tmp_path):
 
 
 def test_workers_get_their_share_of_threads_and_their_noise_stays_out(tmp_path, capfd, monkeypatch):
-    for name in (*COUNTS, *PASSIVE):
+    for name in (*COUNTS, *POLICIES):
         monkeypatch.delenv(name, raising=False)
     result = run_local([toy("environment", i=i) for i in range(4)], tmp_path, workers=2)
     assert {row["threads"] for row in result.rows} == {str(max(1, n_cores() // 2))}
     assert {row["device"] for row in result.rows} == {"cpu"}
-    assert {row["waiting"] for row in result.rows} == {"PASSIVE 0"}
+    assert {row["waiting"] for row in result.rows} == {"None 2000"}
     assert os.getpid() not in {row["pid"] for row in result.rows}
     assert "noise" not in "".join(capfd.readouterr())
 

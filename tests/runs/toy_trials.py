@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from microtome.runs import Context, Diverged, Result, Trial
+from microtome.threads import POLICIES
 
 
 def _log(request: dict, context: Context) -> int:
@@ -101,7 +102,7 @@ def environment(request: dict, context: Context) -> Result:
 
 
 def how_threads_wait(request: dict, context: Context) -> Result:
-    policy, spins = (os.environ.get(name) for name in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT"))
+    policy, spins = (os.environ.get(name) for name in POLICIES[:2])
     return Result([{"waiting": f"{policy} {spins}"}], {"waiting": f"{policy} {spins}"})
 
 
