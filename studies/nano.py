@@ -32,7 +32,7 @@ from microtome.tasks import Dataset, DataSpec, open_data
 from microtome.training.finetune import finetune
 from microtome.training.mlm import text
 from microtome.training.mlm.building import token_ids
-from microtome.training.mlm.evaluation import decoding_curve, heldout_scores, random_blocks
+from microtome.training.mlm.forward import decoding_curve, heldout_scores, random_blocks
 from microtome.training.mlm.rows import cut
 from microtome.training.recipe import Recipe
 

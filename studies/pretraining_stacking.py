@@ -18,7 +18,7 @@ from pathlib import Path
 
 import torch
 
-from microtome.training.mlm.evaluation import heldout_scores
+from microtome.training.mlm.forward import heldout_scores
 from microtome.training.mlm.preparation import Prepared, prepare
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "tools"))

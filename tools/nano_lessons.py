@@ -31,14 +31,12 @@ from microtome import files
 from microtome.models import content_hash, load, resolve
 from microtome.models.quiet import quiet_transformers
 from microtome.models.tokenizers import copy_tokenizer
-from microtome.training.mlm.building import FINETUNING_DROPOUT
-from microtome.training.mlm.finishing import RECORD, measure, versions
+from microtome.training.mlm.building import FINETUNING_DROPOUT, shaped_as_start
 from microtome.training.mlm.forward import masked_states
 from microtome.training.mlm.preparation import Prepared, prepare
-from microtome.training.mlm.pretrain import check_settings
+from microtome.training.mlm.pretrain import RECORD, check_settings, measure, versions
 from microtome.training.mlm.request import LogLine
 from microtome.training.mlm.rows import Array
-from microtome.training.mlm.start import shaped_as_start
 from nano_fragments import (
     AT_ONCE,
     DEPTHS,

@@ -7,6 +7,7 @@ and a later call with another request is refused with what differs.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 from microtome.errors import RequestError
 
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
+_RANGE = re.compile(r"\d+(-\d+)?(,\d+(-\d+)?)*")
 _LONGEST = 120  # characters of a value in a message
 
 
@@ -77,3 +79,35 @@ def check_same(
 def _shown(value: object) -> str:
     text = "nothing" if value is None else canonical_json(value)
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+def widens(before: object, after: object) -> bool:
+    """Whether ``after`` is ``before`` or wider; for :func:`differences`.
+
+    A list in a request is a set of things to sweep over, and may grow; so may a range written as
+    text ("12-16"). Ordered things (edits) are written as one text, and are compared as such.
+    """
+    if equal(before, after):
+        return True
+    if isinstance(before, list | tuple) and isinstance(after, list | tuple):
+        return _members(before) <= _members(after)
+    if isinstance(before, str) and isinstance(after, str):
+        return not after.isdigit() and bool(_range(before)) and _range(before) <= _range(after)
+    return False
+
+
+def _members(values: list[Any] | tuple[Any, ...]) -> set[str]:
+    return {canonical_json(value) for value in values}
+
+
+def _range(text: str) -> set[int]:
+    """The numbers in "0-2,5"; empty when the text isn't a range."""
+    if not _RANGE.fullmatch(text):
+        return set()
+    numbers: set[int] = set()
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        if len(first) > 6 or len(last) > 6:  # a date or an id, not a range to sweep over
+            return set()
+        numbers.update(range(int(first), int(last or first) + 1))
+    return numbers

@@ -169,9 +169,9 @@ def test_errors_are_the_only_document_with_json(base, tmp_path, capsys):
 
 
 def test_a_failed_certificate_writes_nothing_and_exits_1(base, tmp_path, capsys, monkeypatch):
-    from microtome.surgery import weights
+    from microtome.surgery import application
 
-    monkeypatch.setattr(weights, "disable_", lambda family, head, edit: None)
+    monkeypatch.setattr(application, "disable_", lambda family, head, edit: None)
     out = tmp_path / "out"
     line = refused(capsys, ["operate", base, "disable(1.2)", "--out", out], code=1)
     assert "should be zero" in line

@@ -16,8 +16,7 @@ from toy_trials import sweep, toy
 from microtome import files
 from microtome.errors import RequestError, RunError, StorageError
 from microtome.runs import open_run, run, run_here
-from microtome.runs.lock import FolderLock
-from microtome.runs.store import Store
+from microtome.runs.store import FolderLock, Store
 
 REQUEST = {"seeds": list(range(8))}
 
@@ -138,7 +137,7 @@ def test_a_second_driver_is_refused_and_told_the_pid(tmp_path):
 
 def test_the_lock_of_a_killed_driver_is_free(tmp_path):
     code = (
-        "import sys, time; from pathlib import Path; from microtome.runs.lock import FolderLock;"
+        "import sys, time; from pathlib import Path; from microtome.runs.store import FolderLock;"
         "lock = FolderLock(Path(sys.argv[1])); print('held', flush=True); time.sleep(60)"
     )
     holder = subprocess.Popen(

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from microtome import requests
-from microtome.runs.widening import widens
+from microtome.requests import widens
 
 
 def differences(old, new):

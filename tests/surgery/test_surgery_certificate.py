@@ -11,7 +11,7 @@ from transformers import AutoModelForMaskedLM
 from microtome.edits import parse
 from microtome.errors import CertificateFailed
 from microtome.families import adapt
-from microtome.surgery import apply, certify, certify_weights, weights
+from microtome.surgery import application, apply, certify, certify_weights
 from microtome.surgery.proof import look, probe, uniform_map
 from microtome.values import Head
 from support.surgery_cases import DEPTH_EDITS, IDENTITIES, WEIGHT_EDITS, logits, ready
@@ -88,7 +88,7 @@ def one_row_too_many(family, head, edit):
     family.part("value").weight(family.layers[head.layer])[0, 0] += 1.0
 
 
-weights_disable = weights.disable_
+weights_disable = application.disable_
 DISABLE_MUTANTS = [
     no_op, wrong_layer, wrong_head, forgotten_bias, keys_instead_of_queries, one_row_too_many,
 ]  # fmt: skip
@@ -100,7 +100,7 @@ def test_mutants_of_disable_are_caught(kind, mutant, monkeypatch):
     if mutant is forgotten_bias and kind == "modernbert":
         pytest.skip("ModernBERT has no query bias to forget")
     model = ready(kind)
-    monkeypatch.setattr(weights, "disable_", mutant)
+    monkeypatch.setattr(application, "disable_", mutant)
     edited = parse("disable(1.2)")(model)
     certificate = certify_weights(parse("disable(1.2)"), model, edited)
     assert "layers" in names_of_failed(certificate)
@@ -113,8 +113,8 @@ def test_mutants_of_disable_are_caught(kind, mutant, monkeypatch):
 def test_mutants_of_fresh_weights_are_caught(kind, text, monkeypatch):
     """The trap of the library: initialisers that change nothing because weights are marked."""
     model = ready(kind)
-    monkeypatch.setattr(weights, "truncated_normal_", lambda values, std, generator: None)
-    monkeypatch.setattr(weights, "randomise_", lambda model, seed: None)
+    monkeypatch.setattr(application, "truncated_normal_", lambda values, std, generator: None)
+    monkeypatch.setattr(application, "randomise_", lambda model, seed: None)
     edited = parse(text)(model)
     assert not certify_weights(parse(text), model, edited).passed
 

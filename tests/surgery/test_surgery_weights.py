@@ -8,7 +8,7 @@ import pytest
 import torch
 from scipy import stats
 
-from microtome.surgery.weights import stream, truncated_normal_
+from microtome.surgery.application import stream, truncated_normal_
 
 
 @pytest.mark.parametrize("std", [0.02, 0.5])

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from microtome.training.mlm.schedule import Schedule, Stage
+from microtome.training.mlm.request import Schedule, Stage
 
 
 @dataclass(frozen=True, kw_only=True)

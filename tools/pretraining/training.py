@@ -16,16 +16,14 @@ from transformers import PreTrainedModel
 from microtome import files
 from microtome.families import adapt
 from microtome.training.mlm import text
-from microtome.training.mlm.building import new_model, trained_parameters
-from microtome.training.mlm.finishing import finish
+from microtome.training.mlm.building import new_model, start_model, trained_parameters
 from microtome.training.mlm.forward import masked_states
 from microtome.training.mlm.head_start import head_start_
 from microtome.training.mlm.masked_training import PAIRS, MaskedTraining
 from microtome.training.mlm.preparation import check_files, prepare
-from microtome.training.mlm.pretrain import PLAN, check_settings
+from microtome.training.mlm.pretrain import PLAN, check_settings, finish
 from microtome.training.mlm.request import LogLine, PretrainRequest, PretrainResult
 from microtome.training.mlm.rows import Array, Batch, RowOrder, make_batch
-from microtome.training.mlm.start import start_model
 from pretraining.candidates import draw_candidates, vocabulary_loss
 from pretraining.card import card
 from pretraining.growth import grown, grown_state

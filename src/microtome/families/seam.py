@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Literal
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from microtome.edits.layer_order import DepthRules
+from microtome.edits.depth import DepthRules
 from microtome.errors import EditError, RequestError, UnsupportedFamily
 from microtome.families.anatomy import Part, Shape
 from microtome.families.catalogue import FamilyFacts, facts_of

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from microtome.edits.layer_order import DepthRules
+from microtome.edits.depth import DepthRules
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,13 +23,54 @@ from typing import Any
 
 from microtome import files
 from microtome.errors import RequestError, StorageError
-from microtome.requests import canonical_json, check_same
-from microtome.runs.lock import FolderLock
+from microtome.requests import canonical_json, check_same, widens
 from microtome.runs.machine import commit, machine, versions
 from microtome.runs.record import SCHEMA_VERSION, Record, check_schema, read_record
 from microtome.runs.result import Need
 from microtome.runs.trial import Trial
-from microtome.runs.widening import widens
+
+
+class FolderLock:
+    """An exclusive lock on ``folder/.lock``, held until ``release``."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / ".lock"
+        # Not inheritable (Python's default): a worker never keeps the lock of a dead driver.
+        self._descriptor = os.open(self.path, os.O_CREAT | os.O_RDWR, 0o666)
+        try:
+            _take(self._descriptor)
+        except OSError as error:
+            holder = os.read(self._descriptor, 20).decode(errors="replace").strip() or "unknown"
+            os.close(self._descriptor)
+            raise StorageError(
+                f"{folder} is in use by another process (pid {holder})",
+                "wait for it, or stop it, or choose another folder",
+            ) from error
+        os.ftruncate(self._descriptor, 0)
+        os.write(self._descriptor, f"{os.getpid()}\n".encode())
+
+    def release(self) -> None:
+        """Let the next driver in. The file stays: removing it would race with the next holder."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _take(descriptor: int) -> None:
+        # Far past the text, so that whoever is refused can still read the pid.
+        os.lseek(descriptor, 1024, os.SEEK_SET)
+        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        os.lseek(descriptor, 0, os.SEEK_SET)
+
+else:
+    import fcntl
+
+    def _take(descriptor: int) -> None:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
 
 FOLDERS = ("records", "arrays", "checkpoints")
 

@@ -17,7 +17,6 @@ from microtome.statistics.corrections import (
     max_t_of_metrics,
     smallest_gain,
 )
-from microtome.statistics.differences import minus
 from microtome.statistics.intervals import Interval, wilson
 from microtome.statistics.paired import (
     Comparison,
@@ -28,7 +27,7 @@ from microtome.statistics.paired import (
     swap_permutation,
     tango,
 )
-from microtome.statistics.ranks import RankCorrelation, spearman
+from microtome.statistics.ranks import RankCorrelation, minus, spearman
 from microtome.statistics.resampling import accuracy_interval, bootstrap
 from microtome.statistics.seeds import (
     INSEPARABLE,

@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from microtome.errors import RequestError
-from microtome.statistics.differences import minus
 from microtome.statistics.intervals import FloatArray
 from microtome.statistics.paired import TIE
-from microtome.statistics.ranks import swapped_differences
+from microtome.statistics.ranks import minus, swapped_differences
 from microtome.statistics.resampling import Units, chunk_sizes, draw_coins
 from microtome.statistics.sweeps import differences_of
 from microtome.statistics.weighted import Metric, value_of

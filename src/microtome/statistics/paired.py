@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from microtome.errors import RequestError
-from microtome.statistics.differences import minus
 from microtome.statistics.intervals import FloatArray, Interval, as_rows, z_of
+from microtome.statistics.ranks import minus
 from microtome.statistics.resampling import Units, bootstrap, draw_coins, kinds_of_rows
 from microtome.statistics.weighted import Metric, SumMetric, mean, value_of
 

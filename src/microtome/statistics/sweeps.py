@@ -15,10 +15,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from microtome.errors import RequestError
-from microtome.statistics.differences import mean_minus, minus
 from microtome.statistics.intervals import FloatArray, IntArray, Interval
 from microtome.statistics.paired import paired_bootstrap, tango
-from microtome.statistics.ranks import scores_of
+from microtome.statistics.ranks import mean_minus, minus, scores_of
 from microtome.statistics.resampling import (
     Draws,
     Units,

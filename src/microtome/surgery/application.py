@@ -1,22 +1,28 @@
-"""Apply edits to a model: a new model comes out, the one handed in stays as it was."""
+"""Apply edits to a model: a new model comes out, the one handed in stays as it was.
+
+Below it the in-place work on single weights: fresh ones, and zeros where a head is disabled.
+"""
 
 from __future__ import annotations
 
 import copy
+import hashlib
+import math
 from typing import cast
 
 import torch
+from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from microtome.edits import Disable, Edit, Edits, Randomize, Reinit, Unshare
-from microtome.edits.depth import DepthEdit
-from microtome.edits.layer_order import new_order
+from microtome.edits.depth import DepthEdit, new_order
 from microtome.errors import EditError
 from microtome.families import adapt
 from microtome.families.seam import Family
 from microtome.models.provenance import attach, provenance_of
-from microtome.surgery import weights
-from microtome.values import format_ranges
+from microtome.values import Head, format_ranges
+
+CUT = 2.0  # Singh et al., section 4.3: the normal is cut at two standard deviations
 
 
 @torch.no_grad()
@@ -57,7 +63,7 @@ def _apply_(edit: Edit, model: PreTrainedModel) -> None:
         case Disable():
             _disable_(edit, family)
         case Randomize():
-            weights.randomise_(model, edit.seed)
+            randomise_(model, edit.seed)
         case Unshare():
             family.unshare_()
         case _:
@@ -65,10 +71,15 @@ def _apply_(edit: Edit, model: PreTrainedModel) -> None:
 
 
 def _reinitialise_(edit: Reinit, family: Family) -> None:
+    """Draw the six projections of some layers afresh; with ``parts="all"`` the rest is reset."""
     layers = set(edit.layers_in(family.shape.n_layers))
     check_sharing(layers, family.sharing, "re-initialise all of them")
     for layer in sorted({family.sharing[i] for i in layers}):
-        weights.reinitialise_(family, layer, edit)
+        block = family.layers[layer]
+        for part in family.parts:
+            truncated_normal_(part.weight(block), edit.std, stream(edit.seed, layer, part.name))
+        if edit.parts == "all":
+            _reset_(family, block)
 
 
 def _disable_(edit: Disable, family: Family) -> None:
@@ -77,4 +88,58 @@ def _disable_(edit: Disable, family: Family) -> None:
         layers = {head.layer for head in heads if head.head == number}
         check_sharing(layers, family.sharing, f"disable(*.{number})")
     for head in heads:
-        weights.disable_(family, head, edit)
+        disable_(family, head, edit)
+
+
+def _reset_(family: Family, block: nn.Module) -> None:
+    """Biases to 0, norms to the identity."""
+    for part in family.parts:
+        if (bias := part.bias(block)) is not None:
+            bias.zero_()
+    for path in family.norms:
+        norm = block.get_submodule(path)
+        if isinstance(norm, nn.LayerNorm):  # ModernBERT's layer 0 has none
+            norm.weight.detach().fill_(1.0)
+            if norm.bias is not None:
+                norm.bias.detach().zero_()
+
+
+def disable_(family: Family, head: Head, edit: Disable) -> None:
+    """Disable one head: zero queries score every key alike; zero columns silence its output."""
+    block, rows = family.layers[head.layer], family.head_rows(head.head)
+    if edit.how == "zero":
+        family.part("attention_output").weight(block)[:, rows] = 0.0
+        return
+    query = family.part("query")
+    query.weight(block)[rows] = 0.0
+    if (bias := query.bias(block)) is not None:
+        bias[rows] = 0.0
+
+
+def randomise_(model: PreTrainedModel, seed: int) -> None:
+    """Overwrite every parameter with what the model's initialiser gives.
+
+    A new model is built for it: after ``from_pretrained`` parameters are marked as initialised, and
+    ``_init_weights`` on them would change nothing.
+    """
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        fresh = type(model)(copy.deepcopy(model.config))
+    drawn = dict(fresh.named_parameters())
+    for name, parameter in model.named_parameters():
+        parameter.detach().copy_(drawn[name])
+
+
+def stream(seed: int, layer: int, part: str) -> torch.Generator:
+    """One random stream per (seed, layer, part): more layers never change another layer's draw."""
+    digest = hashlib.sha256(f"reinit/{seed}/{layer}/{part}".encode()).digest()
+    return torch.Generator().manual_seed(int.from_bytes(digest[:8], "big") >> 1)
+
+
+def truncated_normal_(values: Tensor, std: float, generator: torch.Generator) -> None:
+    """Fill with a normal of scale ``std``, cut at ±2 ``std``, by inverting its distribution."""
+    edge = 0.5 * (1.0 + math.erf(-CUT / math.sqrt(2.0)))  # Φ(−2)
+    uniform = torch.rand(values.shape, generator=generator, dtype=torch.float64)
+    uniform.mul_(1.0 - 2.0 * edge).add_(edge)
+    standard = torch.erfinv(uniform.mul_(2.0).sub_(1.0)).mul_(math.sqrt(2.0))
+    values.copy_(standard.clamp_(-CUT, CUT).mul_(std))

@@ -20,8 +20,8 @@ from microtome.families import adapt
 from microtome.families.seam import Family
 from microtome.models.building import lacks_pooler
 from microtome.models.loading import nonfinite_tensors
+from microtome.surgery.application import CUT
 from microtome.surgery.trace import Fate, LayerTrace, Trace, trace
-from microtome.surgery.weights import CUT
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from microtome.edits import Disable, Edit, Edits, Randomize, Reinit, Unshare
-from microtome.edits.depth import DepthEdit
-from microtome.edits.layer_order import DepthRules, new_order
+from microtome.edits.depth import DepthEdit, DepthRules, new_order
 from microtome.families.seam import Family
 
 Fate = Literal["kept", "drawn", "reset", "zero"]

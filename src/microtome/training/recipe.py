@@ -1,7 +1,8 @@
-"""How a model is fine-tuned, as one frozen value; no torch here."""
+"""How a model is fine-tuned, and its seeds, as frozen values; no torch here."""
 
 from __future__ import annotations
 
+import hashlib
 import math
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -132,3 +133,28 @@ def _check_number(
     if at_most < math.inf:
         bounds = f"from {at_least:g} to {at_most:g}"
     raise RequestError(f"{name} must be {bounds}, got {value!r}")
+
+
+@dataclass(frozen=True)
+class Seeds:
+    """One seed for each use, so that one can be changed without the others.
+
+    A trial of a run hands in its own: ``Seeds(*(context.seed(n) for n in Seeds.NAMES))``.
+    """
+
+    NAMES = ("init", "data", "dropout")
+
+    init: int
+    data: int
+    dropout: int
+
+    @classmethod
+    def of(cls, seed: int) -> Seeds:
+        """All of them from one number."""
+        return cls(*(derived(seed, name) for name in cls.NAMES))
+
+
+def derived(*parts: int | str) -> int:
+    """A number in 0 … 2³¹−1 that depends on nothing but ``parts``."""
+    digest = hashlib.sha256(":".join(str(part) for part in parts).encode()).digest()
+    return int.from_bytes(digest[:4], "big") >> 1

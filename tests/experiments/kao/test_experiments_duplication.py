@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from microtome import load, parse
-from microtome.edits.layer_order import DepthRules
+from microtome.edits.depth import DepthRules
 from microtome.errors import RequestError
 from microtome.experiments import find_experiment, subject_of
 from microtome.experiments.kao.duplication.claims import claims

@@ -16,7 +16,7 @@ from microtome.models import load_tokenizer
 from microtome.observe.evaluation import encode_for
 from microtome.tasks import DataSpec, open_training
 from microtome.training.probe.states import cache_states
-from microtome.training.seeds import Seeds
+from microtome.training.recipe import Seeds
 from support.experiment_rows import study_here
 from support.training_rows import checkpoint, rows, tokenizer_for
 

@@ -16,8 +16,7 @@ from microtome.tasks import DataSpec, open_data
 from microtome.training.finetune.finetuned import RECORD
 from microtome.training.finetune.finetuning import finetune
 from microtome.training.finetune.heads import load_for_task
-from microtome.training.recipe import Recipe
-from microtome.training.seeds import Seeds
+from microtome.training.recipe import Recipe, Seeds
 from support.same_weights import same_weights
 from support.tiny import save_tiny, tiny_tokenizer
 from support.training_rows import checkpoint, rows

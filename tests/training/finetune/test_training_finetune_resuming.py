@@ -13,7 +13,7 @@ import torch
 
 from microtome import load
 from microtome.errors import RequestError, StorageError
-from microtome.training.finetune import workplace
+from microtome.training.finetune import state
 from microtome.training.finetune.finetuning import finetune
 from microtome.training.finetune.loop import Step
 from microtome.training.recipe import Recipe
@@ -132,9 +132,9 @@ def test_a_kill_within_an_epoch_loses_the_steps_since_the_last_minutes_only(
 def test_states_within_an_epoch_are_as_far_apart_as_the_minutes_say(model, tmp_path, monkeypatch):
     train, dev = rows(tmp_path, n=30), rows(tmp_path, n=12, seed=1)
     names = []
-    write = workplace.write_state
+    write = state.write_state
     monkeypatch.setattr(
-        workplace, "write_state", lambda *given: (names.append(given[1]), write(*given))
+        state, "write_state", lambda *given: (names.append(given[1]), write(*given))
     )
     finetune(model, train, dev, recipe=RECIPE, out=tmp_path / "out")
     assert names == ["epoch-0001", "epoch-0002", "epoch-0003"]  # seconds, not minutes

@@ -14,14 +14,12 @@ from microtome.errors import Diverged, RequestError
 from microtome.families import adapt
 from microtome.observe.evaluation import encode_for
 from microtome.training.finetune import loop
-from microtome.training.finetune.batches import Batches
-from microtome.training.finetune.examples import examples_of
+from microtome.training.finetune.examples import Batches, examples_of
 from microtome.training.finetune.freezing import dropped_layers
 from microtome.training.finetune.loop import Step, train
 from microtome.training.finetune.processes import Processes
 from microtome.training.optimisation import rate_factor
-from microtome.training.recipe import Recipe
-from microtome.training.seeds import Seeds
+from microtome.training.recipe import Recipe, Seeds
 from support.tiny import FAMILY_TYPES, tiny_model
 from support.training_rows import rows, tokenizer_for
 

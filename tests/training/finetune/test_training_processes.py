@@ -19,8 +19,7 @@ from microtome.training.finetune.examples import examples_of
 from microtome.training.finetune.finetuning import finetune
 from microtome.training.finetune.loop import Stepping
 from microtome.training.finetune.processes import Processes, join_processes, own_device
-from microtome.training.recipe import Recipe
-from microtome.training.seeds import Seeds
+from microtome.training.recipe import Recipe, Seeds
 from support.tiny import tiny_model
 from support.training_rows import checkpoint, rows, tokenizer_for
 

@@ -19,8 +19,7 @@ from microtome.models import load
 from microtome.training.mlm.masked_training import MaskedTraining
 from microtome.training.mlm.preparation import prepare
 from microtome.training.mlm.pretrain import pretrain
-from microtome.training.mlm.request import LogLine, PretrainRequest
-from microtome.training.mlm.schedule import Schedule, Stage
+from microtome.training.mlm.request import LogLine, PretrainRequest, Schedule, Stage
 from support.prose import write_prose
 
 KILLED = """

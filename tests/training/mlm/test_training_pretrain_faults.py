@@ -16,8 +16,7 @@ from microtome.errors import RequestError, StorageError
 from microtome.models import load
 from microtome.training.mlm.preparation import prepare
 from microtome.training.mlm.pretrain import check_settings, pretrain, stored_schedule
-from microtome.training.mlm.request import LogLine, PretrainRequest
-from microtome.training.mlm.schedule import Stage
+from microtome.training.mlm.request import LogLine, PretrainRequest, Stage
 from support.prose import write_prose
 
 

@@ -11,11 +11,21 @@ import torch
 from microtome.errors import RequestError
 from microtome.families import adapt
 from microtome.training.mlm.building import trained_parameters
-from microtome.training.mlm.evaluation import decoding_curve, heldout_scores
-from microtome.training.mlm.forward import masked_loss, masked_states
-from microtome.training.mlm.request import PretrainRequest, parse_shape
+from microtome.training.mlm.forward import (
+    decoding_curve,
+    heldout_scores,
+    masked_loss,
+    masked_states,
+)
+from microtome.training.mlm.request import (
+    PretrainRequest,
+    Schedule,
+    Stage,
+    filled,
+    outline,
+    parse_shape,
+)
 from microtome.training.mlm.rows import make_batch
-from microtome.training.mlm.schedule import Schedule, Stage, filled, outline
 from support.masked_rows import TOKENS, batch_of, rows_of
 from support.tiny import VOCABULARY, tiny_model
 

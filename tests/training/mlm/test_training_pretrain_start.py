@@ -14,10 +14,9 @@ from transformers import AutoModelForMaskedLM, AutoTokenizer
 
 from microtome.errors import RequestError
 from microtome.models import content_hash, load
+from microtome.training.mlm.building import start_model, start_pieces, start_tokenizer
 from microtome.training.mlm.pretrain import pretrain
-from microtome.training.mlm.request import LogLine, PretrainRequest, finetuning_rate_for
-from microtome.training.mlm.schedule import Stage
-from microtome.training.mlm.start import start_model, start_pieces, start_tokenizer
+from microtome.training.mlm.request import LogLine, PretrainRequest, Stage, finetuning_rate_for
 from support.prose import write_prose
 from support.tiny import N_POSITIONS, VOCABULARY, save_tiny
 

@@ -24,8 +24,7 @@ from microtome.training.probe.probes import (
     random_encoder,
 )
 from microtome.training.probe.states import cache_states
-from microtome.training.recipe import Recipe
-from microtome.training.seeds import Seeds
+from microtome.training.recipe import Recipe, Seeds
 from support.tiny import FAMILY_TYPES
 from support.training_rows import checkpoint, rows
 

@@ -12,12 +12,11 @@ from microtome import load
 from microtome.errors import RequestError
 from microtome.models import load_tokenizer
 from microtome.observe.evaluation import encode_for
-from microtome.training.finetune.batches import Batches
+from microtome.training.finetune.examples import Batches
 from microtome.training.optimisation import rate_factor
 from microtome.training.probe.probes import collect, probe, probe_depths
 from microtome.training.probe.states import cache_states
-from microtome.training.recipe import Recipe
-from microtome.training.seeds import Seeds
+from microtome.training.recipe import Recipe, Seeds
 from support.training_rows import checkpoint, rows
 
 

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from microtome.edits import parse
-from microtome.edits.depth import DepthEdit
-from microtome.edits.layer_order import DepthRules, new_order
+from microtome.edits.depth import DepthEdit, DepthRules, new_order
 from microtome.errors import EditError, RequestError
 from microtome.models.checkpoint import look_at_fetched
 

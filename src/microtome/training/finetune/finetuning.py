@@ -35,10 +35,8 @@ from microtome.training.finetune.finetuned import (
 from microtome.training.finetune.heads import load_for_task
 from microtome.training.finetune.loop import OnStep, train
 from microtome.training.finetune.processes import join_processes, own_device
-from microtome.training.finetune.state import Epoch
-from microtome.training.finetune.workplace import KIND, Workplace
-from microtome.training.recipe import Recipe, recipe_for
-from microtome.training.seeds import Seeds
+from microtome.training.finetune.state import KIND, Epoch, Workplace
+from microtome.training.recipe import Recipe, Seeds, recipe_for
 
 Judged = tuple[Evaluation, NDArray[Any]]
 

@@ -1,7 +1,8 @@
 """The forward pass in training: packed rows through the family's pieces, autograd and dropout on.
 
 The same pieces as in ``observe``; what differs is written for the way back: tensors are cut by
-``split`` and joined by ``cat``, whose gradients are one copy instead of one per group.
+``split`` and joined by ``cat``, whose gradients are one copy instead of one per group. A
+loss is summed over rows: the caller divides by the effective batch.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from torch.nn import functional
 from microtome.families.seam import Family
 from microtome.observe.forward import read, window_mask
 from microtome.observe.packing import Chunk, Group
+from microtome.tasks.task import Kind
 
 
 def logits_of(family: Family, chunk: Chunk, *, dropped: frozenset[int] = frozenset()) -> Tensor:
@@ -87,3 +89,27 @@ def attend(
 def _by_text(values: Tensor, group: Group) -> Tensor:
     """(n·L, H, Dh) → (n, H, L, Dh)."""
     return values.reshape(group.n_texts, -1, *values.shape[1:]).transpose(1, 2)
+
+
+def summed_loss(kind: Kind, logits: Tensor, targets: Tensor, chunk: Chunk) -> Tensor:
+    """Cross-entropy, squared error, or the mean of the start's and the end's cross-entropy."""
+    logits = logits.float()  # half-precision losses lose what small gradients need
+    if kind == "regression":
+        return functional.mse_loss(logits[:, 0], targets.float(), reduction="sum")
+    if kind == "span":
+        return _span_loss(logits, targets, chunk)
+    return functional.cross_entropy(logits, targets, reduction="sum")
+
+
+def _span_loss(logits: Tensor, targets: Tensor, chunk: Chunk) -> Tensor:
+    """Over the tokens of each window; transformers lets the softmax run over padding, too."""
+    losses, before = [], 0
+    parts = torch.split(logits, [group.n_texts * group.length for group in chunk.groups])
+    for group, part in zip(chunk.groups, parts, strict=True):
+        by_text = part.view(group.n_texts, group.length, 2).transpose(1, 2)  # (n, 2, L)
+        places = targets[before : before + group.n_texts]  # (n, 2)
+        losses.append(
+            functional.cross_entropy(by_text.flatten(0, 1), places.flatten(), reduction="sum") / 2
+        )
+        before += group.n_texts
+    return torch.stack(losses).sum()

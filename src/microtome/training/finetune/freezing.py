@@ -8,8 +8,7 @@ from torch import nn
 from microtome.errors import RequestError
 from microtome.families.seam import Family
 from microtome.models.heads import is_head_tensor, is_pooler_tensor
-from microtome.training.recipe import Freeze
-from microtome.training.seeds import derived
+from microtome.training.recipe import Freeze, derived
 
 
 def freeze_(family: Family, freeze: Freeze) -> tuple[str, ...]:

@@ -19,17 +19,13 @@ from microtome.errors import Diverged
 from microtome.families import adapt
 from microtome.families.seam import Family
 from microtome.observe.texts import IntArray
-from microtome.training.finetune.batches import Batches
-from microtome.training.finetune.examples import Examples
-from microtome.training.finetune.forward import logits_of
+from microtome.training.finetune.examples import Batches, Examples
+from microtome.training.finetune.forward import logits_of, summed_loss
 from microtome.training.finetune.freezing import check_layerdrop, dropped_layers, freeze_
-from microtome.training.finetune.losses import summed_loss
 from microtome.training.finetune.processes import Processes
-from microtome.training.finetune.state import Epoch, resumed
-from microtome.training.finetune.workplace import Workplace
+from microtome.training.finetune.state import Epoch, Workplace, resumed
 from microtome.training.optimisation import Optimizer, rate_factor
-from microtome.training.recipe import Precision, Recipe
-from microtome.training.seeds import Seeds, derived
+from microtome.training.recipe import Precision, Recipe, Seeds, derived
 
 RAN_AWAY = 1e6
 """A loss so many times the first loss doesn't recover, even while it is still a number."""

@@ -17,15 +17,12 @@ from microtome import files
 from microtome.errors import Diverged, RunError
 from microtome.families import adapt
 from microtome.training.checkpoints import SavedState, read_state, write_state
-from microtome.training.mlm.building import new_model, trained_parameters
-from microtome.training.mlm.evaluation import heldout_scores
-from microtome.training.mlm.forward import masked_loss
+from microtome.training.mlm.building import new_model, start_model, trained_parameters
+from microtome.training.mlm.forward import heldout_scores, masked_loss
 from microtome.training.mlm.head_start import calm_, head_start_
 from microtome.training.mlm.preparation import Prepared
-from microtome.training.mlm.request import LogLine, PretrainRequest
+from microtome.training.mlm.request import LogLine, PretrainRequest, Schedule
 from microtome.training.mlm.rows import Batch, RowOrder, make_batch
-from microtome.training.mlm.schedule import Schedule
-from microtome.training.mlm.start import start_model
 from microtome.training.optimisation import Optimizer, rate_factor
 
 PAIRS = 0.25  # rows that are split in two segments, so that segment 1 is trained, too

@@ -13,10 +13,9 @@ from tokenizers import Tokenizer
 from microtome import files
 from microtome.errors import RequestError
 from microtome.training.mlm import text
-from microtome.training.mlm.building import token_ids
+from microtome.training.mlm.building import start_pieces, token_ids
 from microtome.training.mlm.request import PretrainRequest
 from microtome.training.mlm.rows import Array, Tokens, commonest, cut
-from microtome.training.mlm.start import start_pieces
 
 FACTS = "text.json"
 

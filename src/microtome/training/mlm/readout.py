@@ -23,8 +23,7 @@ from microtome.families import adapt
 from microtome.families.seam import Family
 from microtome.models import provenance_of
 from microtome.models.embedded_readouts import FACTS, shipped_folder
-from microtome.training.mlm.evaluation import MASKED, heldout_scores
-from microtome.training.mlm.forward import masked_states
+from microtome.training.mlm.forward import MASKED, heldout_scores, masked_states
 from microtome.training.mlm.rows import Array, RowOrder, Tokens, commonest, cut, make_batch
 
 WEIGHTS = "readout.safetensors"

@@ -21,7 +21,7 @@ from torch.nn import functional
 from microtome.errors import Diverged
 from microtome.families.seam import Family
 from microtome.tasks.task import Kind
-from microtome.training.finetune.batches import Batches
+from microtome.training.finetune.examples import Batches
 from microtome.training.optimisation import rate_factor
 from microtome.training.probe.states import FloatArray
 from microtome.training.recipe import Recipe

@@ -28,8 +28,7 @@ from microtome.tasks.scoring.evaluation import evaluate_logits
 from microtome.training.finetune.examples import check_trainable
 from microtome.training.probe.fitting import LinearProbes, Pooler, fit_converged, fit_paper
 from microtome.training.probe.states import Feature, FloatArray, cache_states, check_features
-from microtome.training.recipe import Recipe
-from microtome.training.seeds import Seeds
+from microtome.training.recipe import Recipe, Seeds
 
 ProbeRecipe = Literal["paper", "converged"]
 

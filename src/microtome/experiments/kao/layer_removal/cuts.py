@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from microtome.edits import parse
-from microtome.edits.layer_order import DepthRules, new_order
+from microtome.edits.depth import DepthRules, new_order
 from microtome.errors import EditError
 from microtome.values import format_ranges
 
