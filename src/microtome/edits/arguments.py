@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import math
 import operator
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import SupportsFloat, SupportsIndex
 
 from microtome.errors import EditError, RequestError
@@ -96,35 +97,31 @@ def head_patterns(given: Iterable[HeadArgument]) -> tuple[HeadPattern, ...]:
         raise EditError("expected at least one head, got none", "list heads: 3.7, 3.* or *.7")
     whole_layers = {p.layer for p in patterns if p.head is None}
     whole_columns = {p.head for p in patterns if p.layer is None}
-    return tuple(
-        sorted(
-            (p for p in patterns if not _is_covered(p, whole_layers, whole_columns)),
-            key=_stars_last,
-        )
-    )
+    distinct = (p for p in patterns if not _is_covered(p, whole_layers, whole_columns))
+    return tuple(sorted(distinct, key=_stars_last))
 
 
 def check_layers(layers: Iterable[int], n_layers: int) -> None:
     """Refuse layers that a model of ``n_layers`` layers doesn't have."""
-    try:
+    with as_edit_error():
         for layer in layers:
             check_layer(layer, n_layers)
+
+
+@contextmanager
+def as_edit_error() -> Iterator[None]:
+    """What is refused inside the block is refused as an :class:`EditError`, in the same words."""
+    try:
+        yield
     except RequestError as error:
-        raise as_edit_error(error) from None
-
-
-def as_edit_error(error: RequestError) -> EditError:
-    """The same message and hint, as an :class:`EditError`."""
-    return EditError(error.message, error.hint)
+        raise EditError(error.message, error.hint) from None
 
 
 def _layers_of(argument: LayerArgument) -> tuple[int, ...]:
     if not isinstance(argument, str):
         return (whole_number(argument, "layer", least=0),)
-    try:
+    with as_edit_error():
         return parse_ranges(argument)
-    except RequestError as error:
-        raise as_edit_error(error) from None
 
 
 def _patterns_of(argument: HeadArgument) -> tuple[HeadPattern, ...]:
@@ -135,10 +132,8 @@ def _patterns_of(argument: HeadArgument) -> tuple[HeadPattern, ...]:
     if not isinstance(argument, str):
         # 3.10 as a float would be head 1 of layer 3.
         raise EditError(f"expected a head, got {argument!r}", 'write it as text: "3.7"')
-    try:
+    with as_edit_error():
         return tuple(HeadPattern.parse(part) for part in argument.split(","))
-    except RequestError as error:
-        raise as_edit_error(error) from None
 
 
 def _is_covered(
@@ -152,12 +147,7 @@ def _is_covered(
 
 
 def _stars_last(pattern: HeadPattern) -> tuple[bool, int, bool, int]:
-    return (
-        pattern.layer is None,
-        pattern.layer or 0,
-        pattern.head is None,
-        pattern.head or 0,
-    )
+    return pattern.layer is None, pattern.layer or 0, pattern.head is None, pattern.head or 0
 
 
 def _shown(given: object) -> str:

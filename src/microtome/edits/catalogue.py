@@ -16,7 +16,6 @@ from microtome.edits.arguments import (
 from microtome.edits.depth import Duplicate, Extend, Keep, Order, Remove, Repeat
 from microtome.edits.edit import Edit
 from microtome.edits.weights import PARTS, WAYS, Disable, Randomize, Reinit, Unshare
-from microtome.errors import RequestError
 from microtome.values import LARGEST_NUMBER, parse_range
 
 Value = int | float | str
@@ -52,10 +51,8 @@ def form_of(name: str) -> EditForm | None:
 
 
 def _read_layers(text: str) -> str:
-    try:
+    with as_edit_error():
         parse_range(text)
-    except RequestError as error:
-        raise as_edit_error(error) from None
     return text
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, SupportsIndex
 
@@ -22,7 +23,7 @@ from microtome.values import LARGEST_NUMBER, format_ranges
 MOST_SHARED_LAYERS = 64
 
 
-class DepthEdit(Edit):
+class DepthEdit(Edit, ABC):
     """An edit that copies, drops or moves whole layers."""
 
     def order(self, n_layers: int, *, first_copied: int = 0) -> tuple[int, ...]:
@@ -74,7 +75,7 @@ class Extend(DepthEdit):
     n_layers: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "n_layers", whole_number(self.n_layers, "layers"))
+        self._set(n_layers=whole_number(self.n_layers, "layers"))
 
     def listed(self) -> tuple[int | str, ...]:
         """The number of layers."""
@@ -123,11 +124,12 @@ class Duplicate(DepthEdit):
                 "write duplicate(0-2), duplicate(first=3) or duplicate(last=3)",
             )
         hint = "times=2 adds two copies of each layer"
-        listed = distinct_layers(layers, hint) if layers else ()
-        object.__setattr__(self, "layers", listed)
-        object.__setattr__(self, "first", None if first is None else whole_number(first, "first"))
-        object.__setattr__(self, "last", None if last is None else whole_number(last, "last"))
-        object.__setattr__(self, "times", whole_number(times, "times"))
+        self._set(
+            layers=distinct_layers(layers, hint) if layers else (),
+            first=None if first is None else whole_number(first, "first"),
+            last=None if last is None else whole_number(last, "last"),
+            times=whole_number(times, "times"),
+        )
 
     def listed(self) -> tuple[int | str, ...]:
         """The layers, as ranges."""
@@ -142,13 +144,7 @@ class Duplicate(DepthEdit):
         return options
 
     def _order(self, n_layers: int, first_copied: int) -> tuple[int, ...]:
-        if self.first is not None:
-            copied = end_layers("first", self.first, n_layers)
-        elif self.last is not None:
-            copied = end_layers("last", self.last, n_layers)
-        else:
-            check_layers(self.layers, n_layers)
-            copied = self.layers
+        copied = meant_layers(self.layers, {"first": self.first, "last": self.last}, n_layers)
         n_after = n_layers + len(copied) * self.times
         if n_after > LARGEST_NUMBER:
             raise EditError(
@@ -158,12 +154,31 @@ class Duplicate(DepthEdit):
 
 
 @dataclass(frozen=True, init=False, repr=False)
-class Repeat(DepthEdit):
+class LayersEdit(DepthEdit):
+    """A depth edit whose arguments are layers alone: a set of them, unless it says otherwise."""
+
+    layers: tuple[int, ...]
+
+    def __init__(self, *layers: LayerArgument) -> None:
+        self._set(layers=layer_set(layers))
+
+    def listed(self) -> tuple[int | str, ...]:
+        """The layers, as ranges."""
+        return as_arguments(self.layers)
+
+    def _order(self, n_layers: int, first_copied: int) -> tuple[int, ...]:
+        check_layers(self.layers, n_layers)
+        return self._order_of(n_layers)
+
+    def _order_of(self, n_layers: int) -> tuple[int, ...]:
+        """The order; the model has all the layers that are listed."""
+        return self.layers
+
+
+class Repeat(LayersEdit):
     """One block of layers again after itself: 3-5 gives 0,1,2,3,4,5,3,4,5,6 and so on."""
 
     name: ClassVar[str] = "repeat"
-
-    layers: tuple[int, ...]
 
     def __init__(self, *layers: LayerArgument) -> None:
         block = listed_layers(layers)
@@ -172,61 +187,29 @@ class Repeat(DepthEdit):
                 f"expected one block of neighbouring layers, got {format_ranges(block)}",
                 "write one range: repeat(3-5)",
             )
-        object.__setattr__(self, "layers", block)
+        self._set(layers=block)
 
-    def listed(self) -> tuple[int | str, ...]:
-        """The block, as one range."""
-        return as_arguments(self.layers)
-
-    def _order(self, n_layers: int, first_copied: int) -> tuple[int, ...]:
-        check_layers(self.layers, n_layers)
+    def _order_of(self, n_layers: int) -> tuple[int, ...]:
         after = self.layers[-1] + 1
         return (*range(after), *self.layers, *range(after, n_layers))
 
 
-@dataclass(frozen=True, init=False, repr=False)
-class Remove(DepthEdit):
+class Remove(LayersEdit):
     """Without these layers: ``Remove("10-11")`` leaves layers 0 to 9 of 12."""
 
     name: ClassVar[str] = "remove"
 
-    layers: tuple[int, ...]
-
-    def __init__(self, *layers: LayerArgument) -> None:
-        object.__setattr__(self, "layers", layer_set(layers))
-
-    def listed(self) -> tuple[int | str, ...]:
-        """The layers, as ranges."""
-        return as_arguments(self.layers)
-
-    def _order(self, n_layers: int, first_copied: int) -> tuple[int, ...]:
-        check_layers(self.layers, n_layers)
-        removed = frozenset(self.layers)
-        return tuple(layer for layer in range(n_layers) if layer not in removed)
+    def _order_of(self, n_layers: int) -> tuple[int, ...]:
+        return tuple(layer for layer in range(n_layers) if layer not in self.layers)
 
 
-@dataclass(frozen=True, init=False, repr=False)
-class Keep(DepthEdit):
+class Keep(LayersEdit):
     """These layers only, in the model's order: ``Keep("0-5")`` is the lower half of 12."""
 
     name: ClassVar[str] = "keep"
 
-    layers: tuple[int, ...]
 
-    def __init__(self, *layers: LayerArgument) -> None:
-        object.__setattr__(self, "layers", layer_set(layers))
-
-    def listed(self) -> tuple[int | str, ...]:
-        """The layers, as ranges."""
-        return as_arguments(self.layers)
-
-    def _order(self, n_layers: int, first_copied: int) -> tuple[int, ...]:
-        check_layers(self.layers, n_layers)
-        return self.layers
-
-
-@dataclass(frozen=True, init=False, repr=False)
-class Order(DepthEdit):
+class Order(LayersEdit):
     """The layers in exactly this order; one may occur several times, or not at all.
 
     Every other depth edit is such an order: on three layers ``Remove(1)`` is ``Order(0, 2)``.
@@ -234,17 +217,11 @@ class Order(DepthEdit):
 
     name: ClassVar[str] = "order"
 
-    layers: tuple[int, ...]
-
     def __init__(self, *layers: LayerArgument) -> None:
-        object.__setattr__(self, "layers", listed_layers(layers))
+        self._set(layers=listed_layers(layers))
 
     def listed(self) -> tuple[int | str, ...]:
         """Every layer by itself: in an order, ranges would hide what happens."""
-        return self.layers
-
-    def _order(self, n_layers: int, first_copied: int) -> tuple[int, ...]:
-        check_layers(self.layers, n_layers)
         return self.layers
 
 
@@ -254,12 +231,21 @@ def as_arguments(layers: tuple[int, ...]) -> tuple[int | str, ...]:
     return tuple(part if "-" in part else int(part) for part in parts)
 
 
-def end_layers(option: str, count: int, n_layers: int) -> tuple[int, ...]:
-    """The ``count`` layers at one end: ``first`` and ``bottom``, or ``last`` and ``top``."""
-    if count > n_layers:
-        raise EditError(f"{option} must be at most {n_layers}, the number of layers, got {count}")
-    start = 0 if option in ("first", "bottom") else n_layers - count
-    return tuple(range(start, start + count))
+def meant_layers(
+    listed: tuple[int, ...], ends: Mapping[str, int | None], n_layers: int
+) -> tuple[int, ...]:
+    """The layers that are listed, or so many at an end: of ``ends``, one of the two counts."""
+    for option, count in ends.items():
+        if count is None:
+            continue
+        if count > n_layers:
+            raise EditError(
+                f"{option} must be at most {n_layers}, the number of layers, got {count}"
+            )
+        start = 0 if option in ("first", "bottom") else n_layers - count
+        return tuple(range(start, start + count))
+    check_layers(listed, n_layers)
+    return listed
 
 
 def _with_copies(n_layers: int, copied: range | tuple[int, ...], *, times: int) -> tuple[int, ...]:

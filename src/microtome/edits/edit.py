@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, TypeVar
@@ -14,7 +13,7 @@ Model = TypeVar("Model")
 Option = int | float | str
 
 
-class Edit(ABC):
+class Edit:
     """A change to a model, as a value: it prints, hashes, joins with ``|``, and is called.
 
     ``Remove("10-11")(model)`` gives a new model. Edits are equal if and only if their texts are.
@@ -22,9 +21,9 @@ class Edit(ABC):
 
     name: ClassVar[str]
 
-    @abstractmethod
     def listed(self) -> tuple[int | str, ...]:
         """The arguments without a name, in canonical form."""
+        return ()
 
     def options(self) -> dict[str, Option]:
         """The arguments with a name that are printed: defaults are left out, a seed never is."""
@@ -41,6 +40,11 @@ class Edit(ABC):
     def hash(self) -> str:
         """SHA-256 of the canonical text, in hexadecimal."""
         return _sha256(self.text)
+
+    def _set(self, **fields: object) -> None:
+        """Fill the fields of this frozen value; for constructors that check what they are given."""
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
 
     def __or__(self, other: Edit | Edits) -> Edits:
         if not isinstance(other, (Edit, Edits)):

@@ -11,7 +11,7 @@ in errors count the characters of the whole text from 1.
 from __future__ import annotations
 
 import difflib
-import string
+import re
 from dataclasses import dataclass, field
 
 from microtome.edits.catalogue import EditForm, Reader, Value, catalogue, form_of
@@ -19,8 +19,7 @@ from microtome.edits.edit import Edit, Edits
 from microtome.errors import EditError
 from microtome.values import quoted
 
-_WORD = frozenset(string.ascii_letters + string.digits + "_.*+-")
-_MARKS = frozenset("(),=|")
+_PIECE = re.compile(r"(?P<word>[A-Za-z0-9_.*+-]+)|[(),=|]|\s+|(?P<other>.)")
 # What transformers once had, and people still ask for.
 _FORMER_NAMES = ("head_mask", "prune_heads")
 
@@ -55,6 +54,13 @@ def parse(text: str) -> Edits:
     if not text.strip():
         raise EditError("expected an edit, got nothing", f"write {catalogue()[0].examples[0]}")
     return _Parser(text).edits()
+
+
+def as_edits(given: Edit | Edits | str | None) -> Edits:
+    """Edits from an edit, several, their text, or None for the identity."""
+    if given is None:
+        return Edits()
+    return Edits(parse(given) if isinstance(given, str) else given)
 
 
 class _Parser:
@@ -122,19 +128,12 @@ class _Parser:
 
     def _tokenize(self) -> list[_Token]:
         tokens: list[_Token] = []
-        start = 0
-        while start < len(self._text):
-            character = self._text[start]
-            end = start + 1
-            if character in _WORD:
-                while end < len(self._text) and self._text[end] in _WORD:
-                    end += 1
-                tokens.append(_Token("word", self._text[start:end], start + 1))
-            elif character in _MARKS:
-                tokens.append(_Token(character, character, start + 1))
-            elif not character.isspace():
-                raise self._error(start + 1, f"unexpected character {quoted(character)}")
-            start = end
+        for piece in _PIECE.finditer(self._text):
+            text, position = piece.group(), piece.start() + 1
+            if piece["other"]:
+                raise self._error(position, f"unexpected character {quoted(text)}")
+            if not text.isspace():
+                tokens.append(_Token("word" if piece["word"] else text, text, position))
         # A missing mark is reported right after the last one, not after trailing blanks.
         tokens.append(_Token("end", "", len(self._text.rstrip()) + 1))
         return tokens

@@ -9,7 +9,6 @@ from microtome.edits.arguments import (
     HeadArgument,
     LayerArgument,
     as_edit_error,
-    check_layers,
     head_patterns,
     layer_set,
     one_of,
@@ -17,9 +16,9 @@ from microtome.edits.arguments import (
     seed_number,
     whole_number,
 )
-from microtome.edits.depth import as_arguments, end_layers
+from microtome.edits.depth import as_arguments, meant_layers
 from microtome.edits.edit import Edit, Option
-from microtome.errors import EditError, RequestError
+from microtome.errors import EditError
 from microtome.values import Head, HeadPattern
 
 # Singh et al., section 4.3: a truncated normal with σ = 0.02.
@@ -60,23 +59,18 @@ class Reinit(Edit):
                 "expected one of layers, top= and bottom=",
                 "write reinit(3, 7), reinit(top=4) or reinit(bottom=4)",
             )
-        object.__setattr__(self, "layers", layer_set(layers) if layers else ())
-        object.__setattr__(self, "top", None if top is None else whole_number(top, "top"))
-        object.__setattr__(
-            self, "bottom", None if bottom is None else whole_number(bottom, "bottom")
+        self._set(
+            layers=layer_set(layers) if layers else (),
+            top=None if top is None else whole_number(top, "top"),
+            bottom=None if bottom is None else whole_number(bottom, "bottom"),
+            seed=seed_number(seed),
+            std=positive_std(std),
+            parts=one_of(parts, "parts", PARTS),
         )
-        object.__setattr__(self, "seed", seed_number(seed))
-        object.__setattr__(self, "std", positive_std(std))
-        object.__setattr__(self, "parts", one_of(parts, "parts", PARTS))
 
     def layers_in(self, n_layers: int) -> tuple[int, ...]:
         """The layers that are meant on a model of ``n_layers`` layers, ascending."""
-        if self.top is not None:
-            return end_layers("top", self.top, n_layers)
-        if self.bottom is not None:
-            return end_layers("bottom", self.bottom, n_layers)
-        check_layers(self.layers, n_layers)
-        return self.layers
+        return meant_layers(self.layers, {"top": self.top, "bottom": self.bottom}, n_layers)
 
     def listed(self) -> tuple[int | str, ...]:
         """The layers, as ranges."""
@@ -102,11 +96,7 @@ class Randomize(Edit):
     seed: int = 0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "seed", seed_number(self.seed))
-
-    def listed(self) -> tuple[int | str, ...]:
-        """None."""
-        return ()
+        self._set(seed=seed_number(self.seed))
 
     def options(self) -> dict[str, Option]:
         """The seed."""
@@ -127,15 +117,12 @@ class Disable(Edit):
     how: str
 
     def __init__(self, *heads: HeadArgument, how: str = "uniform") -> None:
-        object.__setattr__(self, "patterns", head_patterns(heads))
-        object.__setattr__(self, "how", one_of(how, "how", WAYS))
+        self._set(patterns=head_patterns(heads), how=one_of(how, "how", WAYS))
 
     def heads_in(self, n_layers: int, n_heads: int) -> tuple[Head, ...]:
         """The heads that are meant on a model of this size, sorted, each once."""
-        try:
+        with as_edit_error():
             expanded = [pattern.expand(n_layers, n_heads) for pattern in self.patterns]
-        except RequestError as error:
-            raise as_edit_error(error) from None
         return tuple(sorted({head for heads in expanded for head in heads}))
 
     def listed(self) -> tuple[int | str, ...]:
@@ -152,7 +139,3 @@ class Unshare(Edit):
     """ALBERT: a copy of the shared layer for every depth; afterwards layers are edited singly."""
 
     name: ClassVar[str] = "unshare"
-
-    def listed(self) -> tuple[int | str, ...]:
-        """None."""
-        return ()

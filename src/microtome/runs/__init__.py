@@ -12,13 +12,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from microtome.errors import RequestError
+from microtome.errors import Diverged, RequestError
 from microtome.runs.executor import Executor, InlineExecutor, ReadyTrial, context_of, measured
 from microtome.runs.interrupts import Interrupts, Stopped
 from microtome.runs.order import distinct
 from microtome.runs.progress import Progress
 from microtome.runs.record import Record
-from microtome.runs.result import Context, Diverged, Need, Result, plain
+from microtome.runs.result import Context, Need, Result, plain
 from microtome.runs.runner import RunResult, open_run, run_trials
 from microtome.runs.store import Store
 from microtome.runs.trackers import make_tracker

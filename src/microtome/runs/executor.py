@@ -7,22 +7,14 @@ import time
 import traceback
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from microtome.errors import Diverged
 from microtome.files import is_full_disk
 from microtome.runs.machine import versions
-from microtome.runs.result import (
-    Context,
-    Diverged,
-    Need,
-    Reporter,
-    Result,
-    finite,
-    non_finite,
-    plain,
-)
+from microtome.runs.result import Context, Need, Reporter, Result, finite, non_finite, plain
 from microtome.runs.trial import Trial
 
 OutcomeStatus = Literal["ok", "failed", "diverged", "timeout", "no-space"]
@@ -121,8 +113,8 @@ def execute(task: ReadyTrial, context: Context, *, worker: str) -> Outcome:
         outcome = Outcome(task.trial.hash, "diverged", error=str(error))
     except (Exception, SystemExit) as error:  # noqa: BLE001 - kept in the record
         outcome = _failure(task.trial.hash, error)
-    fields = {**vars(outcome), "seconds": time.perf_counter() - started}
-    return Outcome(**{**fields, "worker": worker, "versions": versions()})
+    seconds = time.perf_counter() - started
+    return replace(outcome, seconds=seconds, worker=worker, versions=versions())
 
 
 def _failure(trial_hash: str, error: BaseException) -> Outcome:

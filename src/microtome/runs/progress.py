@@ -6,7 +6,7 @@ import contextlib
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Protocol, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from microtome.runs.record import Record
 from microtome.runs.trackers import scores_of
@@ -19,27 +19,13 @@ _LINE_SECONDS = 5.0
 _BAR_SECONDS = 0.2
 
 
-class Display(Protocol):
-    """Where progress is shown."""
-
-    @property
-    def every(self) -> float:
-        """Seconds between two calls of ``show``."""
-
-    def show(self, n_done: int, n_failed: int, text: str, *, last: bool) -> None:
-        """So many trials are done; ``text`` is about the latest."""
-
-    def close(self) -> None:
-        """Nothing more comes."""
-
-
 class Progress:
     """Counts trials and tells a display; without one it is silent."""
 
     def __init__(self, *, shown: bool = True, stream: TextIO | None = None) -> None:
         self._shown = shown
         self._stream = stream
-        self._display: Display | None = None
+        self._display: _Bar | _Lines | None = None
         self.n_done = self.n_failed = self.n_trials = 0
         self._text = ""
         self._told = 0.0
@@ -58,7 +44,9 @@ class Progress:
         self.n_trials, self.n_done = len(trials), len(settled)
         self.n_failed = sum(not record.ok for record in settled)
         if self._shown:
-            self._display = make_display(self.n_trials, self.n_done, self._stream or sys.stderr)
+            stream = self._stream or sys.stderr
+            display = _Bar if stream.isatty() else _Lines
+            self._display = display(self.n_trials, self.n_done, stream)
             self._told = time.monotonic()
         try:
             yield self
@@ -99,11 +87,6 @@ class Progress:
 
 def _scores(scores: Mapping[str, float]) -> str:
     return " ".join(f"{name}={value:.4g}" for name, value in list(scores.items())[:3])
-
-
-def make_display(n_trials: int, n_done: int, stream: TextIO) -> Display:
-    """A bar where ``stream`` is a terminal, else lines."""
-    return (_Bar if stream.isatty() else _Lines)(n_trials, n_done, stream)
 
 
 def in_words(seconds: float) -> str:
@@ -177,9 +160,8 @@ class _Bar:
 
     def show(self, n_done: int, n_failed: int, text: str, *, last: bool) -> None:
         failed = f"[red]{n_failed} failed[/red]" if n_failed else ""
-        self._bar.update(
-            self._task, completed=n_done, description=self._escape(text), failed=failed
-        )
+        shown = self._escape(text)
+        self._bar.update(self._task, completed=n_done, description=shown, failed=failed)
 
     def close(self) -> None:
         self._bar.stop()

@@ -11,23 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from microtome.errors import Diverged
 from microtome.runs.trial import seed_for
 
 if TYPE_CHECKING:
     import numpy as np
-
-__all__ = [
-    "Context",
-    "Diverged",
-    "Need",
-    "Reporter",
-    "Result",
-    "Row",
-    "finite",
-    "non_finite",
-    "plain",
-]
 
 Row = Mapping[str, Any]
 
@@ -61,10 +48,6 @@ class Need:
 Reporter = Callable[[str, Mapping[str, float]], None]
 
 
-def _no_report(text: str, scores: Mapping[str, float]) -> None:
-    """Nobody listens."""
-
-
 @dataclass(frozen=True)
 class Context:
     """What surrounds a trial: paths, needed results, a scratch folder, a device, seeds."""
@@ -75,7 +58,7 @@ class Context:
     scratch_path: Path
     device: str = "cpu"
     slot: int = 0
-    reporter: Reporter = _no_report
+    reporter: Reporter = lambda text, scores: None
 
     @property
     def scratch(self) -> Path:

@@ -158,20 +158,8 @@ class _Pass:
 
     def _finished(self, outcome: Outcome) -> Finished:
         trial = self.trials[outcome.hash]
-        record = Record(
-            **identity_of(trial),
-            status=outcome.status,  # type: ignore[arg-type] # no-space never gets here
-            rows=outcome.rows,
-            summary=outcome.summary,
-            arrays=bool(outcome.arrays),
-            checkpoint=outcome.checkpoint,
-            error=outcome.error,
-            traceback=outcome.traceback,
-            seconds=round(outcome.seconds, 6),
-            worker=outcome.worker,
-            attempts=outcome.attempts,
-            versions=outcome.versions,
-        )
+        measured = {"arrays": bool(outcome.arrays), "seconds": round(outcome.seconds, 6)}
+        record = Record(**(identity_of(trial) | vars(outcome) | measured))
         scratch = self.store.scratch_of(outcome.hash)
         return Finished(record, outcome.arrays, scratch if outcome.checkpoint else None)
 

@@ -7,22 +7,12 @@ from __future__ import annotations
 
 import importlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from microtome.errors import MissingExtra, RequestError
 from microtome.runs.record import Record
-
-
-class Tracker(Protocol):
-    """Something that shows finished trials elsewhere."""
-
-    def log(self, record: Record, step: int) -> None:
-        """Trial number ``step`` of this pass is finished."""
-
-    def close(self) -> None:
-        """No more trials come."""
 
 
 def scores_of(record: Record) -> dict[str, float]:
@@ -44,6 +34,10 @@ def make_tracker(name: str, folder: Path, request: Mapping[str, Any]) -> Tracker
         raise MissingExtra(f"{name} is not installed", f"pip install {name}") from error
 
 
+def _named_scores(record: Record) -> dict[str, float]:
+    return {f"{record.title}/{name}": value for name, value in scores_of(record).items()}
+
+
 class _TensorBoard:
     """Event files in RUN/tensorboard."""
 
@@ -57,10 +51,8 @@ class _TensorBoard:
 
     def log(self, record: Record, step: int) -> None:
         """One scalar per score."""
-        values = [
-            self._summary.Value(tag=f"{record.title}/{name}", simple_value=value)
-            for name, value in scores_of(record).items()
-        ]
+        scores = _named_scores(record).items()
+        values = [self._summary.Value(tag=name, simple_value=value) for name, value in scores]
         event = self._event(wall_time=time.time(), step=step, summary=self._summary(value=values))
         self._writer.add_event(event)
 
@@ -81,8 +73,7 @@ class _Wandb:
 
     def log(self, record: Record, step: int) -> None:
         """The scores under the trial's name."""
-        scores = scores_of(record).items()
-        self._run.log({f"{record.title}/{name}": value for name, value in scores}, step=step)
+        self._run.log(_named_scores(record), step=step)
 
     def close(self) -> None:
         """Finish the run."""
@@ -102,16 +93,15 @@ class _MLflow:
 
     def log(self, record: Record, step: int) -> None:
         """The scores under the trial's name."""
-        scores = scores_of(record).items()
-        metrics = {f"{record.title}/{name}": value for name, value in scores}
-        self._mlflow.log_metrics(metrics, step=step)
+        self._mlflow.log_metrics(_named_scores(record), step=step)
 
     def close(self) -> None:
         """End the run."""
         self._mlflow.end_run()
 
 
-TRACKERS: dict[str, Callable[[Path, Mapping[str, Any]], Tracker]] = {
+Tracker = _TensorBoard | _Wandb | _MLflow
+TRACKERS: dict[str, type[Tracker]] = {
     "tensorboard": _TensorBoard,
     "wandb": _Wandb,
     "mlflow": _MLflow,

@@ -27,21 +27,17 @@ from microtome.statistics.paired import (
     swap_permutation,
     tango,
 )
-from microtome.statistics.ranks import RankCorrelation, minus, spearman
+from microtome.statistics.ranks import minus, spearman
 from microtome.statistics.resampling import accuracy_interval, bootstrap
 from microtome.statistics.seeds import (
     INSEPARABLE,
     SeedDifference,
-    SeedScore,
     compare_seeds,
     detectable_difference,
-    detectable_sentence,
     flip_spread,
     over_seeds,
 )
 from microtome.statistics.selection import (
-    HonestGain,
-    PickedGain,
     gain_on_second_split,
     halves,
     honest_choice,
@@ -65,14 +61,10 @@ from microtome.statistics.weighted import (
 __all__ = [
     "INSEPARABLE",
     "Comparison",
-    "HonestGain",
     "Interval",
     "MaxT",
     "Metric",
-    "PickedGain",
-    "RankCorrelation",
     "SeedDifference",
-    "SeedScore",
     "SumMetric",
     "SweepGains",
     "accuracy",
@@ -83,7 +75,6 @@ __all__ = [
     "compare_metric",
     "compare_seeds",
     "detectable_difference",
-    "detectable_sentence",
     "f1",
     "flip_spread",
     "gain_on_second_split",

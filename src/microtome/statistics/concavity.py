@@ -8,12 +8,12 @@ is above the chord as positive: it says concave or convex, and noise cancels out
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from microtome.statistics.intervals import Interval
+from microtome.statistics.ranks import OfScores
 from microtome.statistics.resampling import bootstrap
 from microtome.statistics.weighted import Metric
 
@@ -50,25 +50,6 @@ def _from_chord(x: ArrayLike, y: ArrayLike) -> tuple[Floats, Floats]:
     return place, values - chord
 
 
-@dataclass(frozen=True)
-class AreaOfScores:
-    """An area as a function of weighted rows: one metric per point of the curve, the same rows."""
-
-    x: tuple[float, ...]
-    metrics: Sequence[Metric]
-    area: Callable[[ArrayLike, ArrayLike], Floats]  # signed_area or absolute_area
-
-    @property
-    def n_rows(self) -> int:
-        """How many rows are behind every point."""
-        return self.metrics[0].n_rows
-
-    def __call__(self, weights: Floats) -> Floats:
-        """Areas (R,) under each row of ``weights`` (R, n)."""
-        curves = np.stack([metric(weights) for metric in self.metrics], axis=-1)
-        return self.area(self.x, curves)
-
-
 def areas(
     x: Sequence[float], metrics: Sequence[Metric], *, clusters: ArrayLike | None = None
 ) -> tuple[Interval, Interval]:
@@ -77,9 +58,9 @@ def areas(
     ``metrics[i]`` scores the point at ``x[i]``; all of them score the same rows. The models are
     fixed: the intervals say nothing about other trainings.
     """
-    place = tuple(map(float, x))
-    absolute, signed = (
-        bootstrap(AreaOfScores(place, metrics, area), clusters=clusters)
-        for area in (absolute_area, signed_area)
-    )
-    return absolute, signed
+
+    def of(area: Callable[[ArrayLike, ArrayLike], Floats]) -> Interval:
+        curves = OfScores(metrics, lambda scores: area(x, np.ascontiguousarray(scores.T)))
+        return bootstrap(curves, clusters=clusters)
+
+    return of(absolute_area), of(signed_area)

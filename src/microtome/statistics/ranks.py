@@ -8,7 +8,7 @@ own where no two rows are level.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeGuard
@@ -172,11 +172,11 @@ class _Pooled:
 
     def _squares(self, by_level: FloatArray, *, theirs: bool = False) -> FloatArray:
         """The square sum of one side's ranks (R,)."""
-        total, cubes = np.full(by_level.shape[1], float(self.n_rows)), float(self.n_rows)
-        if self.levels.has_ties:
-            weights = self.counts[:, None] - by_level if theirs else by_level
-            return _squares(total, (weights**3).sum(axis=0))
-        return _squares(total, np.full_like(total, cubes))
+        total = np.full(by_level.shape[1], float(self.n_rows))
+        if not self.levels.has_ties:
+            return _squares(total, total)
+        weights = self.counts[:, None] - by_level if theirs else by_level
+        return _squares(total, (weights**3).sum(axis=0))
 
 
 @dataclass(frozen=True)
@@ -225,29 +225,33 @@ def _squares(total: FloatArray, cubes: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True)
-class Difference:
-    """The variants' mean minus the baseline on the same weighted rows; ``mean_minus`` makes it."""
+class OfScores:
+    """One number from the scores of several metrics on the same weighted rows."""
 
-    variants: Sequence[Metric]
-    baseline: Metric
+    metrics: Sequence[Metric]
+    of_scores: Callable[[FloatArray], FloatArray]  # (V, R) -> (R,)
 
     @property
     def n_rows(self) -> int:
         """How many rows all of them score."""
-        return self.baseline.n_rows
+        return self.metrics[0].n_rows
 
     def __call__(self, weights: FloatArray) -> FloatArray:
-        """Differences (R,) under each row of ``weights`` (R, n)."""
-        *scores, baseline_scores = scores_of([*self.variants, self.baseline], weights)
-        return np.asarray(np.mean(scores, axis=0) - baseline_scores)
+        """Numbers (R,) under each row of ``weights`` (R, n)."""
+        return self.of_scores(scores_of(self.metrics, weights))
 
 
-def minus(variant: Metric, baseline: Metric) -> SumMetric | Difference:
+def _over_the_last(scores: FloatArray) -> FloatArray:
+    """The mean of all scores (V, R) but the last, minus the last: (R,)."""
+    return np.asarray(scores[:-1].mean(axis=0) - scores[-1])
+
+
+def minus(variant: Metric, baseline: Metric) -> SumMetric | OfScores:
     """The difference of two metrics of the same rows, as a function of weighted rows."""
     return mean_minus([variant], baseline)
 
 
-def mean_minus(variants: Sequence[Metric], baseline: Metric) -> SumMetric | Difference:
+def mean_minus(variants: Sequence[Metric], baseline: Metric) -> SumMetric | OfScores:
     """The mean of the variants' metrics minus the baseline's, as a function of weighted rows.
 
     Its worst row is one that the baseline gets right and every variant wrong.
@@ -260,14 +264,13 @@ def mean_minus(variants: Sequence[Metric], baseline: Metric) -> SumMetric | Diff
             )
     sums_of = [metric for metric in (*variants, baseline) if isinstance(metric, SumMetric)]
     if len(sums_of) <= len(variants):
-        return Difference(variants, baseline)
+        return OfScores([*variants, baseline], _over_the_last)
     borders = np.cumsum([metric.columns.shape[1] for metric in sums_of[:-1]])
     *ours, base = sums_of
 
     def of_sums(sums: FloatArray) -> FloatArray:
         parts = zip(sums_of, np.split(sums, borders, axis=1), strict=True)
-        *scores, baseline_scores = (metric.of_sums(part) for metric, part in parts)
-        return np.asarray(np.mean(scores, axis=0) - baseline_scores)
+        return _over_the_last(np.stack([metric.of_sums(part) for metric, part in parts]))
 
     return SumMetric(
         np.concatenate([metric.columns for metric in sums_of], axis=1),

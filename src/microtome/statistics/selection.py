@@ -101,10 +101,10 @@ def honest_gain(
     them; ``.picks`` says which variant won how many of the halves.
     """
     sweep = sweep_of(variants, baseline, clusters)
-    split = halves(sweep.n_rows, clusters=clusters, n_splits=n_splits, seed=seed)
+    split = halves(sweep.units.n_rows, clusters=clusters, n_splits=n_splits, seed=seed)
     picks = sweep.best(split)
     ends = sweep.ends(picks, ~split, level=HALF_LEVEL, seed=seed)
-    return _over_halves(picks.tolist(), ends, sweep.n_rows)
+    return _over_halves(picks.tolist(), ends, sweep.units.n_rows)
 
 
 def naive_gain(
@@ -154,18 +154,18 @@ def mean_gain(
     metric of every variant is taken on the same resampled rows (or clusters), and averaged.
     """
     sweep = sweep_of(variants, baseline, clusters)
-    return sweep.mean_gain(level=0.95, repeats=2000, seed=seed)
+    return sweep.mean_gain(seed=seed)
 
 
 def _gain(sweep: Sweep, variant: int, seed: int) -> Interval:
     """One variant's gain on all rows."""
     ends = sweep.ends(np.array([variant]), _all_rows(sweep), level=0.95, seed=seed)
     value, low, high = ends[0].tolist()
-    return Interval(value, low, high, sweep.n_rows)
+    return Interval(value, low, high, sweep.units.n_rows)
 
 
 def _all_rows(sweep: Sweep) -> NDArray[np.bool_]:
-    return np.ones((1, sweep.n_rows), dtype=np.bool_)
+    return np.ones((1, sweep.units.n_rows), dtype=np.bool_)
 
 
 def _over_halves(picks: Sequence[V], ends: FloatArray, n_rows: int) -> HonestGain[V]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol, TypeAlias, TypeGuard, cast
+from typing import TypeAlias, TypeGuard, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -34,27 +34,6 @@ Baseline: TypeAlias = ArrayLike | Metric
 
 # Medians over many halves smooth out what fewer repeats leave rough.
 REPEATS = 1000
-
-
-class Sweep(Protocol):
-    """Variants that can be picked on some rows and scored on others."""
-
-    @property
-    def n_rows(self) -> int:
-        """How many rows all variants share."""
-        ...
-
-    def best(self, rows: BoolArray) -> IntArray:
-        """The variant with the best score on each of S sets of rows (S, n); the first of equals."""
-        ...
-
-    def ends(self, picks: IntArray, rows: BoolArray, *, level: float, seed: int) -> FloatArray:
-        """Value, low and high (S, 3) of the picks' gains, pick s on rows s of (S, n)."""
-        ...
-
-    def mean_gain(self, *, level: float, repeats: int, seed: int) -> Interval:
-        """The mean of all variants' gains on all rows."""
-        ...
 
 
 def sweep_of(variants: Variants, baseline: Baseline, clusters: ArrayLike | None) -> Sweep:
@@ -146,15 +125,14 @@ def bootstrap_difference(
 
 @dataclass(frozen=True)
 class ScoreSweep:
-    """Variants with one score per row."""
+    """Variants with one score per row.
+
+    ``best`` picks one for each of S sets of rows, the first of equals; ``ends`` are value, low and
+    high (S, 3) of the picks' gains, pick s on rows s of (S, n).
+    """
 
     differences: FloatArray  # (V, n)
     units: Units
-
-    @property
-    def n_rows(self) -> int:
-        """How many rows all variants share."""
-        return self.units.n_rows
 
     def best(self, rows: BoolArray) -> IntArray:
         """The variant with the best mean on each of S sets of rows (S, n)."""
@@ -170,10 +148,10 @@ class ScoreSweep:
             [self._drawn_ends(*pair, level, seed) for pair in zip(picks, rows, strict=True)]
         )
 
-    def mean_gain(self, *, level: float, repeats: int, seed: int) -> Interval:
+    def mean_gain(self, *, seed: int) -> Interval:
         """The mean of all variants' gains on all rows."""
         average = self.differences.mean(axis=0)
-        return bootstrap_difference(average, self.units, level=level, repeats=repeats, seed=seed)
+        return bootstrap_difference(average, self.units, level=0.95, repeats=2000, seed=seed)
 
     @cached_property
     def _right_or_wrong(self) -> bool:
@@ -209,11 +187,6 @@ class MetricSweep:
     baseline: Metric
     units: Units
 
-    @property
-    def n_rows(self) -> int:
-        """How many rows all variants share."""
-        return self.baseline.n_rows
-
     def best(self, rows: BoolArray) -> IntArray:
         """The variant with the best metric on each of S sets of rows (S, n)."""
         weights = rows.astype(np.float64)
@@ -235,15 +208,14 @@ class MetricSweep:
             ends.append((gain.value, gain.low, gain.high))
         return np.array(ends)
 
-    def mean_gain(self, *, level: float, repeats: int, seed: int) -> Interval:
+    def mean_gain(self, *, seed: int) -> Interval:
         """The mean of all variants' gains on all rows."""
-        return bootstrap(
-            mean_minus(self.variants, self.baseline),
-            clusters=self.units.of_row,
-            level=level,
-            repeats=repeats,
-            seed=seed,
-        )
+        average = mean_minus(self.variants, self.baseline)
+        return bootstrap(average, clusters=self.units.of_row, seed=seed)
+
+
+Sweep: TypeAlias = ScoreSweep | MetricSweep
+"""Variants that can be picked on some rows and scored on others."""
 
 
 def _is_metric(thing: object) -> TypeGuard[Metric]:

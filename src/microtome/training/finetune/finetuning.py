@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from os import PathLike
 from pathlib import Path
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from microtome import files, surgery
-from microtome.edits import Edit, Edits, parse
+from microtome.edits import Edit, Edits, as_edits
 from microtome.errors import ModelError, StorageError
 from microtome.families import adapt
 from microtome.models import Source, fetched, load, load_tokenizer, provenance_of, resolve
@@ -33,7 +32,7 @@ from microtome.training.finetune.finetuned import (
     stored_certificate,
 )
 from microtome.training.finetune.heads import load_for_task
-from microtome.training.finetune.loop import OnStep, train
+from microtome.training.finetune.loop import OnStep, Outcome, train
 from microtome.training.finetune.processes import join_processes, own_device
 from microtome.training.finetune.state import KIND, Epoch, Workplace
 from microtome.training.recipe import Recipe, Seeds, recipe_for
@@ -84,7 +83,7 @@ def finetune(
     recipe = recipe or recipe_for(train_rows.task, source.path)
     job = _Job(
         source=source,
-        edits=_edits(edits),
+        edits=as_edits(edits),
         recipe=recipe,
         seed=seed,
         seeds=seeds,
@@ -158,12 +157,10 @@ class _Job:
     def result(
         self,
         model: PreTrainedModel,
-        history: Sequence[Epoch],
+        training: Outcome,
         certificate: Certificate | None,
         *,
         judged: Judged,
-        kept_epoch: int,
-        micro_batch_size: int,
         threads: int,
     ) -> Finetuned:
         """``model`` with its scores and its story."""
@@ -177,10 +174,10 @@ class _Job:
             recipe=self.recipe,
             evaluation=evaluation,
             logits=logits,
-            history=tuple(history),
-            kept_epoch=kept_epoch,
+            history=training.history,
+            kept_epoch=training.kept_epoch,
             certificate=certificate,
-            micro_batch_size=micro_batch_size,
+            micro_batch_size=training.micro_batch_size,
             threads=threads,
             seconds=time.perf_counter() - self.started,
             model=model,
@@ -231,11 +228,9 @@ def _trained(job: _Job, progress: OnStep | None) -> Finetuned:
     kept_the_last = training.kept_epoch == training.history[-1].epoch
     result = job.result(
         edited,
-        training.history,
+        training,
         certificate,
         judged=scoring.last if scoring.last and kept_the_last else job.judged(edited, dev),
-        kept_epoch=training.kept_epoch,
-        micro_batch_size=training.micro_batch_size,
         threads=torch.get_num_threads(),
     )
     if workplace and processes.is_first:
@@ -252,21 +247,11 @@ def _reopened(job: _Job, folder: Path, device: str | torch.device) -> Finetuned:
         raise StorageError(f"{folder / RECORD} can't be used", "give another output folder")
     check_same(folder, record["request"], job.request, what=KIND)
     model = load(str(folder), device=device)
-    return job.result(
-        model,
-        [Epoch(**epoch) for epoch in record["history"]],
-        stored_certificate(files.read_json(folder / HISTORY)),
-        judged=job.judged(model),
-        kept_epoch=record["kept_epoch"],
-        micro_batch_size=record["micro_batch_size"],
-        threads=record["threads"],
-    )
-
-
-def _edits(edits: Edit | Edits | str | None) -> Edits:
-    if edits is None:
-        return Edits()
-    return Edits(parse(edits) if isinstance(edits, str) else edits)
+    history = tuple(Epoch(**epoch) for epoch in record["history"])
+    training = Outcome(history, record["kept_epoch"], record["micro_batch_size"], frozen=())
+    certificate = stored_certificate(files.read_json(folder / HISTORY))
+    judged = job.judged(model)
+    return job.result(model, training, certificate, judged=judged, threads=record["threads"])
 
 
 def _tokenizer(source: Source) -> PreTrainedTokenizerBase:

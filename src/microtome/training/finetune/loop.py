@@ -184,20 +184,17 @@ def _check_finite(
 ) -> None:
     if math.isfinite(loss) and math.isfinite(norm) and loss <= RAN_AWAY * (first + 1):
         return
-    what = "gradient" if math.isfinite(loss) and not math.isfinite(norm) else "loss"
-    value = norm if what == "gradient" else loss
-    raise Diverged(
-        f"the training diverged at step {step + 1} of {n_steps}: the {what} is {value:.3g} "
-        f"(learning rate {recipe.learning_rate:g})",
-        "take a smaller learning rate",
-    )
+    is_gradient = math.isfinite(loss) and not math.isfinite(norm)
+    what, value = ("gradient", norm) if is_gradient else ("loss", loss)
+    raise _diverged(f"at step {step + 1} of {n_steps}: the {what} is {value:.3g}", recipe)
 
 
 def _check_weights(model: PreTrainedModel, step: int, n_steps: int, recipe: Recipe) -> None:
     for name, value in model.named_parameters():
         if not bool(torch.isfinite(value).all()):
-            raise Diverged(
-                f"the training diverged by step {step} of {n_steps}: {name} is no longer finite "
-                f"(learning rate {recipe.learning_rate:g})",
-                "take a smaller learning rate",
-            )
+            raise _diverged(f"by step {step} of {n_steps}: {name} is no longer finite", recipe)
+
+
+def _diverged(how: str, recipe: Recipe) -> Diverged:
+    rate = f"(learning rate {recipe.learning_rate:g})"
+    return Diverged(f"the training diverged {how} {rate}", "take a smaller learning rate")

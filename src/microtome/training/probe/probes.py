@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 from microtome import surgery
-from microtome.edits import Edit, Edits, parse
+from microtome.edits import Edit, Edits, as_edits
 from microtome.errors import DataError, RequestError
 from microtome.families import adapt
 from microtome.models import Source, fetched, load, load_tokenizer, resolve
@@ -107,7 +107,7 @@ def collect(
             "probe a classification or regression task",
         )
     source = fetched(model if isinstance(model, Source) else resolve(model))
-    chosen = Edits() if edits is None else Edits(parse(edits) if isinstance(edits, str) else edits)
+    chosen = as_edits(edits)
     base = load(source, head="none", device=device)
     encoder = surgery.apply(chosen, base)
     if len(chosen):
