@@ -12,6 +12,7 @@ import argparse
 import json
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -19,10 +20,26 @@ import torch
 
 from microtome.models import load, resolve
 from microtome.observe import Texts, stream
-from microtome.observe.patterns import EMBEDDED, PATTERNS, SHIPPED, PatternCounts, load_classifier
-from microtome.training.patterns.training import EPOCHS, train_folder
+from microtome.observe.patterns import PATTERNS, SHIPPED, PatternCounts, load_classifier
+from patterns.maps import LABELS, load_labels, load_maps
+from patterns.training import EPOCHS, save_classifier, train
+from patterns.validation import cross_validate, figures_of
 
 MEAN_LENGTH = {"short": 25, "pairs": 55}  # tokens, about those of SST-2 and of MRPC
+
+
+def train_folder(folder: Path, out: Path, *, seed: int, epochs: int) -> None:
+    """Train on all of a folder's maps; what cross-validation said goes into the same file."""
+    maps = load_maps(folder)
+    labels = load_labels(folder / "labels.csv", maps)
+    done = cross_validate(maps, labels, seed=seed, epochs=epochs, progress=said("fold", "F1"))
+    network = train(maps, labels, seed=seed, epochs=epochs, progress=said("epoch", "loss"))
+    figures = figures_of(folder, maps, done)
+    save_classifier(out, network, confusion=done.confusion, figures=figures)
+
+
+def said(step: str, name: str) -> Callable[[int, float], None]:
+    return lambda n, value: print(f"{step} {n}: {name} {value:.3f}", file=sys.stderr, flush=True)
 
 
 def figures(path: Path) -> None:
@@ -70,7 +87,7 @@ def rate(n_texts: int, path: Path, *, base: bool) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", choices=["train", "figures", "rate"])
-    parser.add_argument("--maps", type=Path, default=EMBEDDED)
+    parser.add_argument("--maps", type=Path, default=LABELS)
     parser.add_argument("--out", type=Path, default=SHIPPED)
     parser.add_argument("--classifier", type=Path, default=SHIPPED)
     parser.add_argument("--epochs", type=int, default=EPOCHS)

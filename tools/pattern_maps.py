@@ -34,9 +34,10 @@ import torch
 from microtome.families import adapt
 from microtome.models import load, load_tokenizer, resolve
 from microtome.observe import SampledMaps, Texts, stream, vocabulary_of
-from microtome.observe.patterns.maps import FIRST, PUNCTUATION, SEPARATOR, WORD, Map, save_maps
-from microtome.observe.patterns.rules import block_score, by_rule, line_score, stripe_score
+from microtome.observe.patterns.counting import FIRST, PUNCTUATION, SEPARATOR, WORD
 from microtome.tasks import DataSpec, open_data
+from patterns.maps import Map, save_maps
+from patterns.rules import block_score, by_rule, line_score, stripe_score
 
 SINGLE = ("micro-sentiment", "micro-acceptability")
 PAIRS = ("micro-entailment", "micro-paraphrase", "micro-similarity", "micro-squad")

@@ -19,8 +19,8 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
-import microtome
-from microtome.observe.patterns.maps import PATTERNS, Map, load_maps
+from microtome.observe.patterns import PATTERNS
+from patterns.maps import LABELS, Map, load_maps
 
 PER_SHEET, COLUMNS = 20, 5
 SIDE, EDGE, GAP = 274, 19, 3  # pixels of a map, around it, and between it and its frame
@@ -28,7 +28,6 @@ FONT, SMALL = ImageFont.load_default(12), ImageFont.load_default(11)
 RED, BLUE, PALE = "#b03000", "#1060c0", "#c8d8e8"
 MARKS = {1: "C", 2: "S", 3: "·"}
 LETTERS = dict(zip("vdmbh", PATTERNS, strict=True))
-SHIPPED = Path(microtome.__file__).parent / "embedded" / "patterns"
 
 
 def draw(one: Map, title: str) -> Image.Image:
@@ -122,7 +121,7 @@ def answers_by_id(path: Path, n: int) -> list[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("out", type=Path)
-    parser.add_argument("--maps", type=Path, default=SHIPPED)
+    parser.add_argument("--maps", type=Path, default=LABELS)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--texts", action="store_true", help="the text above each map")
     parser.add_argument("--only", type=Path, help="a table with a column map: these maps alone")

@@ -1,8 +1,6 @@
-"""Patterns of attention maps: the network's laws, the shipped labels, counts against a loop."""
+"""Patterns of attention maps: the network's laws, the shipped classifier, counts against a loop."""
 
 from __future__ import annotations
-
-import csv
 
 import numpy as np
 import pytest
@@ -11,33 +9,22 @@ import torch
 from microtome.errors import DataError
 from microtome.observe import Texts, stream, vocabulary_of
 from microtome.observe.patterns import (
-    EMBEDDED,
-    PATTERNS,
     SHIPPED,
     PatternClassifier,
     PatternCounts,
     PatternNetwork,
     load_classifier,
-    load_labels,
-    load_maps,
     planes_of,
-    save_classifier,
-    save_maps,
     second_texts,
     token_kinds,
 )
-from microtome.observe.patterns.maps import as_bytes, as_weights
 from microtome.observe.patterns.network import along_lines
-from microtome.observe.patterns.rules import block_score, by_rule, line_score, stripe_score
 from microtome.observe.patterns.shares import corrected, drawn_shares, mistakes
+from patterns.training import save_classifier
+from support.drawn_maps import pure, random_maps
 from support.tiny import tiny_model, tiny_tokenizer
 
-V, D, VD, B, H = range(5)
-
-
-def random_maps(n, length, seed=0):
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randn(n, length, length, generator=generator).mul(2).softmax(-1)
+V, D, VD, B, _ = range(5)
 
 
 def network(seed=0):
@@ -110,78 +97,6 @@ def test_other_files_are_refused(tmp_path):
     for name in ("text", "other", "absent"):
         with pytest.raises(DataError):
             load_classifier(tmp_path / f"{name}.safetensors")
-
-
-def pure(kind, length=16, border=8):
-    """A map that is nothing but one structure."""
-    place = torch.arange(length)
-    if kind == "stripe":
-        weights = (place == 0).float().expand(length, length)
-    elif kind == "line":
-        weights = torch.eye(length).roll(-1, 0)
-    elif kind == "block":
-        second = place >= border
-        weights = (second[:, None] == second[None]).float()
-    else:
-        weights = torch.ones(length, length)
-    return weights / weights.sum(-1, keepdim=True)
-
-
-def test_scores_are_one_for_pure_structures_and_zero_for_uniform_attention():
-    ordinary = torch.ones(16, dtype=torch.bool)
-    second = torch.arange(16) >= 8
-    same = second[:, None] == second[None]
-    for score, kind in (
-        (stripe_score, "stripe"),
-        (line_score, "line"),
-        (lambda m: block_score(m, same, ordinary), "block"),
-    ):
-        assert float(score(pure(kind))) == pytest.approx(1.0, abs=1e-6)
-        assert float(score(pure("uniform"))) < 0.07
-    said = by_rule(
-        *(torch.tensor(s) for s in ([1.0, 0, 1, 0, 0], [0, 1.0, 1, 0, 0], [0.0, 0, 0, 1, 0]))
-    )
-    assert said.tolist() == [V, D, VD, B, H]
-
-
-def test_bytes_keep_weights_to_within_their_step():
-    weights = random_maps(1, 40)[0].numpy()
-    back = as_weights(as_bytes(weights))
-    assert np.abs(np.sqrt(back) - np.sqrt(weights)).max() < 2 / 255
-    assert back.sum(-1) == pytest.approx(1.0, abs=1e-5)
-
-
-def test_shipped_maps_have_two_passes_and_enough_of_every_class():
-    maps = load_maps(EMBEDDED)
-    labels, one, two = (
-        load_labels(EMBEDDED / f"{n}.csv", maps) for n in ("labels", "pass1", "pass2")
-    )
-    assert len(maps) >= 400
-    assert np.bincount(labels, minlength=5).min() >= 30
-    with (EMBEDDED / "third.csv").open() as stream:
-        third = {row["map"]: row["label"] for row in csv.DictReader(stream)}
-    for m, label, a, b in zip(maps, labels, one, two, strict=True):
-        wanted = PATTERNS[a] if a == b else third[m.about["map"]]
-        assert PATTERNS[label] == wanted
-        assert m.weights.sum(-1) == pytest.approx(1.0, abs=1e-4)
-
-
-def test_saved_maps_come_back_and_wrong_labels_are_refused(tmp_path):
-    few = load_maps(EMBEDDED)[:5]
-    save_maps(tmp_path, few)
-    for one, two in zip(few, load_maps(tmp_path), strict=True):
-        assert np.allclose(one.weights, two.weights, atol=0.02)
-        assert (one.kinds == two.kinds).all()
-        assert one.about == two.about
-    names = [one.about["map"] for one in few]
-    for bad in ("spiral", "block"):
-        lines = [f"{name},{bad if i == 0 else 'vertical'}" for i, name in enumerate(names)]
-        (tmp_path / "labels.csv").write_text("\n".join(["map,label", *lines]) + "\n")
-        if bad == "spiral" or not few[0].border:
-            with pytest.raises(DataError):
-                load_labels(tmp_path / "labels.csv", few)
-    with pytest.raises(DataError, match=r"no maps\.npz"):
-        load_maps(tmp_path / "nowhere")
 
 
 @pytest.mark.parametrize("family", ["bert", "roberta"])

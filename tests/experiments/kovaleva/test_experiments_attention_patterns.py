@@ -15,9 +15,10 @@ from microtome.experiments.kovaleva.attention_patterns.share_rows import (
     ClassifiedMaps,
     share_rows,
 )
-from microtome.observe.patterns import PATTERNS, PatternNetwork, save_classifier
+from microtome.observe.patterns import PATTERNS, PatternNetwork
 from microtome.runs import open_run
 from microtome.tasks import DataSpec
+from patterns.training import save_classifier
 from support.experiment_rows import study_here
 from support.tiny import WORDS, save_tiny
 

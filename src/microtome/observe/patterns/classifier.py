@@ -11,14 +11,13 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from microtome.errors import DataError
-from microtome.observe.patterns.maps import BLOCK, PATTERNS
-from microtome.observe.patterns.network import PatternNetwork, planes_of
+from microtome.observe.patterns.network import BLOCK, PATTERNS, PatternNetwork, planes_of
 
-EMBEDDED = Path(__file__).resolve().parents[2] / "embedded" / "patterns"
-SHIPPED = EMBEDDED / "classifier.safetensors"
+SHIPPED = Path(__file__).resolve().parents[2] / "embedded" / "patterns" / "classifier.safetensors"
 WEIGHTS_AT_ONCE = 2**18  # of attention: their planes and inner states take about 20 MB
 
 
@@ -47,30 +46,8 @@ class PatternClassifier:
         return torch.cat(parts)
 
 
-def save_classifier(
-    path: Path,
-    network: PatternNetwork,
-    *,
-    confusion: NDArray[np.int64],
-    figures: Mapping[str, Any] | None = None,
-) -> None:
-    """Write the weights, and in the same file what cross-validation said of them."""
-    from safetensors.torch import save_file
-
-    weights = {name: tensor.contiguous() for name, tensor in network.state_dict().items()}
-    told = {
-        "patterns": json.dumps(PATTERNS),
-        "confusion": json.dumps(confusion.tolist()),
-        "figures": json.dumps(dict(figures or {})),
-    }
-    path.parent.mkdir(parents=True, exist_ok=True)
-    save_file(weights, path, metadata=told)
-
-
 def load_classifier(path: str | Path = SHIPPED) -> PatternClassifier:
     """The shipped classifier, or one's own."""
-    from safetensors import SafetensorError, safe_open
-
     try:
         with safe_open(str(path), framework="pt") as stored:
             told = stored.metadata() or {}
@@ -83,7 +60,7 @@ def load_classifier(path: str | Path = SHIPPED) -> PatternClassifier:
     } != {name: tensor.shape for name, tensor in weights.items()}:
         raise DataError(
             f"{path} holds other weights than a classifier of patterns",
-            "train one: microtome.training.patterns.training.train_folder(FOLDER, FILE)",
+            "train one: python tools/pattern_classifier.py train --maps FOLDER --out FILE",
         )
     network.load_state_dict(weights)
     confusion = np.array(json.loads(told["confusion"]), dtype=np.int64)

@@ -7,10 +7,12 @@ from numpy.typing import NDArray
 
 from microtome.observe.attention import MapBlock
 from microtome.observe.patterns.classifier import PatternClassifier
-from microtome.observe.patterns.maps import FIRST, PATTERNS, PUNCTUATION, SEPARATOR, WORD
+from microtome.observe.patterns.network import PATTERNS
 from microtome.observe.texts import BoolArray, Encoded
 from microtome.observe.vocabulary import Vocabulary
 
+WORD, FIRST, SEPARATOR, PUNCTUATION = range(4)
+"""Kinds of tokens: anything else; [CLS]; [SEP]; punctuation."""
 NOTHING = 255
 STRIPED = (PATTERNS.index("vertical"), PATTERNS.index("vertical+diagonal"))
 

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from microtome.observe.patterns.maps import PATTERNS
-
+PATTERNS = ("vertical", "diagonal", "vertical+diagonal", "block", "heterogeneous")
+BLOCK = PATTERNS.index("block")
 N_PLANES = 6
 # (channels, stride): the first layer sees every weight, then the map is halved three times.
 LAYERS = ((12, 1), (16, 2), (24, 1), (24, 2), (32, 1), (32, 2), (32, 1), (32, 1))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from microtome.observe.patterns.maps import BLOCK
+from microtome.observe.patterns.network import BLOCK
 
 Floats = NDArray[np.float64]
 N_REPEATS = 1000

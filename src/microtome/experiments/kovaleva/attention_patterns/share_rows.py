@@ -9,8 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from microtome.observe.patterns.counting import NOTHING, STRIPED
-from microtome.observe.patterns.maps import FIRST, PATTERNS, PUNCTUATION, SEPARATOR, WORD
+from microtome.observe.patterns.counting import (
+    FIRST,
+    NOTHING,
+    PUNCTUATION,
+    SEPARATOR,
+    STRIPED,
+    WORD,
+)
+from microtome.observe.patterns.network import PATTERNS
 from microtome.observe.patterns.shares import corrected, drawn_mistakes, drawn_shares, mistakes
 
 Bytes = NDArray[np.uint8]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from microtome.observe.patterns.maps import Map
+from patterns.maps import Map
 
 MIRRORED, EXCHANGED = 0.4, 0.3  # how often
 

@@ -16,13 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microtome.errors import DataError
+from microtome.observe.patterns.network import BLOCK, PATTERNS
 
-PATTERNS = ("vertical", "diagonal", "vertical+diagonal", "block", "heterogeneous")
-BLOCK = PATTERNS.index("block")
-
-WORD, FIRST, SEPARATOR, PUNCTUATION = range(4)
-"""Kinds of tokens: anything else; [CLS]; [SEP]; punctuation."""
-
+LABELS = Path(__file__).resolve().parents[1] / "pattern_labels"
 Bytes = NDArray[np.uint8]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from microtome.observe.patterns.maps import PATTERNS
+from microtome.observe.patterns.network import PATTERNS
 
 OFFSETS = (-2, -1, 0, 1, 2)
 N_STRIPES = 3  # [CLS] and two [SEP]

@@ -5,16 +5,20 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from microtome.observe.patterns.maps import FIRST, PATTERNS, SEPARATOR, WORD, Map
+from microtome.observe.patterns.counting import FIRST, SEPARATOR, WORD
+from microtome.observe.patterns.network import PATTERNS
+from patterns.maps import Map
 
 SHORTEST, LONGEST = 7, 200
 STRONGEST = 6.0  # a structure's weight, times the background's
 
 
-def made_up_batch(labels: NDArray[np.int64], rng: np.random.Generator) -> list[Map]:
+def made_up_batch(
+    labels: NDArray[np.int64], rng: np.random.Generator, longest: int = LONGEST
+) -> list[Map]:
     """Maps of these classes, of about the same length, so that little is padded."""
-    longest = np.exp(rng.uniform(np.log(SHORTEST + 2), np.log(LONGEST + 1)))
-    lengths = np.maximum(SHORTEST, longest * rng.uniform(0.85, 1, size=len(labels)))
+    largest = np.exp(rng.uniform(np.log(SHORTEST + 2), np.log(longest + 1)))
+    lengths = np.maximum(SHORTEST, largest * rng.uniform(0.85, 1, size=len(labels)))
     return [made_up(int(k), rng, int(n)) for k, n in zip(labels, lengths, strict=True)]
 
 

@@ -1,0 +1,25 @@
+"""Attention maps drawn by hand: random ones and pure structures."""
+
+from __future__ import annotations
+
+import torch
+
+
+def random_maps(n, length, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(n, length, length, generator=generator).mul(2).softmax(-1)
+
+
+def pure(kind, length=16, border=8):
+    """A map that is nothing but one structure."""
+    place = torch.arange(length)
+    if kind == "stripe":
+        weights = (place == 0).float().expand(length, length)
+    elif kind == "line":
+        weights = torch.eye(length).roll(-1, 0)
+    elif kind == "block":
+        second = place >= border
+        weights = (second[:, None] == second[None]).float()
+    else:
+        weights = torch.ones(length, length)
+    return weights / weights.sum(-1, keepdim=True)
