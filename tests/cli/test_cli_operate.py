@@ -106,7 +106,7 @@ def spoil(folder, how):
         config.write_text(json.dumps(settings | {"auto_map": {"AutoModel": "evil.Model"}}))
     elif how == "foreign family":
         settings = json.loads(config.read_text())
-        config.write_text(json.dumps(settings | {"model_type": "deberta-v2"}))
+        config.write_text(json.dumps(settings | {"model_type": "longformer"}))
     elif how == "huge header":
         weights.write_bytes(struct.pack("<Q", 2**62) + weights.read_bytes()[8:])
 
@@ -118,7 +118,7 @@ def spoil(folder, how):
         ("truncated", ["model.safetensors"]),
         ("pickle", ["--allow-pickle"]),
         ("remote code", ["auto_map"]),
-        ("foreign family", ["deberta-v2", "bert", "modernbert"]),
+        ("foreign family", ["longformer", "bert", "modernbert"]),
         ("huge header", ["model.safetensors"]),
     ],
 )

@@ -33,6 +33,10 @@ def states_by_pieces(family: Family, batch: dict) -> tuple[list[torch.Tensor], l
     for index in range(family.shape.n_layers):
         query, key, value = family.project(index, states[-1], positions)  # (B, L, H, Dh)
         scores = torch.einsum("bqhd,bkhd->bhqk", query, key) * family.scaling
+        terms = family.position_scores(
+            index, ids.shape[1], query.transpose(1, 2), key.transpose(1, 2)
+        )
+        scores = scores if terms is None else scores + terms
         # Not -inf: a padded query may see no key at all within its window, and NaN would spread.
         scores = scores.masked_fill(~allowed_keys(family, index, mask), -1e30)
         maps.append(scores.softmax(-1))

@@ -34,7 +34,12 @@ ENDINGS = {
     "question-answering": "ForQuestionAnswering",
     "none": "Model",
 }
-STARTS = {"distilbert": "DistilBert", "modernbert": "ModernBert"}
+STARTS = {
+    "distilbert": "DistilBert",
+    "modernbert": "ModernBert",
+    "mpnet": "MPNet",
+    "deberta-v2": "DebertaV2",
+}
 
 
 def class_name(family, head):

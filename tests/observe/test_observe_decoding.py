@@ -30,7 +30,7 @@ def own_head(model, kind, hidden):
     """The MLM head of each family, called as transformers calls it."""
     if kind == "bert":
         return model.cls(hidden)
-    if kind in ("roberta", "xlm-roberta", "camembert"):
+    if kind in ("roberta", "xlm-roberta", "camembert", "mpnet"):
         return model.lm_head(hidden)
     if kind == "electra":
         return model.generator_lm_head(model.generator_predictions(hidden))

@@ -11,8 +11,10 @@ def eager_maps(model, tokenizer, *texts, max_length=None) -> np.ndarray:
     cut = {} if max_length is None else {"truncation": True, "max_length": max_length}
     batch = tokenizer(*texts, return_tensors="pt", return_token_type_ids=True, **cut)
     before = model.config._attn_implementation
-    model.set_attn_implementation("eager")
+    if before != "eager":
+        model.set_attn_implementation("eager")
     with torch.no_grad():
         maps = model(**batch, output_attentions=True).attentions
-    model.set_attn_implementation(before)
+    if before != "eager":
+        model.set_attn_implementation(before)
     return np.stack([one[0].double().numpy() for one in maps])

@@ -16,6 +16,8 @@ from microtome.observe import Texts
 from support.tiny import VOCABULARY, _special_ids
 
 NAME = "naive"
+ATTENTIONS = {"mpnet": "attention.attn"}
+"""Where a layer's attention is in families whose attention can't be replaced by a function."""
 OFF: dict = {"heads": set(), "how": "uniform", "calls": 0}
 
 
@@ -44,9 +46,44 @@ AttentionInterface.register(NAME, naive_attention)
 AttentionMaskInterface.register(NAME, sdpa_mask)
 
 
+def replace_weights(layer, seen, heads, how):
+    """A hook before the dropout on attention weights (B, H, L, L): those of ``heads`` replaced."""
+
+    def hook(module, given):
+        OFF["calls"] += 1
+        weights = given[0].clone()
+        for off_layer, head in heads:
+            if off_layer == layer:
+                weights[:, head] = seen / seen.sum(-1, keepdim=True) if how == "uniform" else 0
+        return (weights,)
+
+    return hook
+
+
 @contextmanager
-def heads_off(model, heads, how="uniform"):
+def weights_replaced(model, batch, heads, how):
+    """Within it, ``model`` computes with these heads off, by hooks on its eager attention."""
+    path = ATTENTIONS[model.config.model_type]
+    seen = batch["attention_mask"][:, None, :].float()  # (B, 1, L)
+    OFF.update(calls=0)
+    handles = [
+        layer.get_submodule(path).dropout.register_forward_pre_hook(
+            replace_weights(index, seen, heads, how)
+        )
+        for index, layer in enumerate(model.base_model.encoder.layer)
+    ]
+    yield
+    for handle in handles:
+        handle.remove()
+
+
+@contextmanager
+def heads_off(model, batch, heads, how="uniform"):
     """Within it, ``model`` computes with these (layer, head) pairs off."""
+    if model.config.model_type in ATTENTIONS:
+        with weights_replaced(model, batch, heads, how):
+            yield
+        return
     before = model.config._attn_implementation
     model.set_attn_implementation(NAME)
     OFF.update(heads=set(heads), how=how, calls=0)
@@ -57,7 +94,7 @@ def heads_off(model, heads, how="uniform"):
 
 def naive_logits(model, batch, heads=(), how="uniform"):
     """Classification logits (n, labels), or start and end logits (B, L, 2), heads off."""
-    with heads_off(model, heads, how), torch.no_grad():
+    with heads_off(model, batch, heads, how), torch.no_grad():
         out = model(**batch)
     assert OFF["calls"] == model.config.num_hidden_layers
     if hasattr(out, "start_logits"):

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+import re
 
 import torch
 
 from microtome.edits import parse
 from microtome.families import adapt
 from microtome.surgery import apply
-from support.tiny import tiny_batch, tiny_model
+from support.tiny import FAMILY_TYPES, tiny_batch, tiny_model
 
 # What the design promises for each family, written out by hand: three layers, four heads.
-FREE = ("bert", "roberta", "xlm-roberta", "camembert", "electra", "distilbert")
+FREE = ("bert", "roberta", "xlm-roberta", "camembert", "electra", "distilbert", "mpnet")
+UNIFORM = tuple(kind for kind in FAMILY_TYPES if kind != "mpnet")  # disable(i.j) is 1/L
 DEPTH_EDITS = {
     "extend(4)": (0, 0, 1, 2),
     "duplicate(1)": (0, 1, 1, 2),
@@ -32,6 +34,13 @@ WEIGHT_EDITS = (
     "disable(*.3)",
 )
 IDENTITIES = ("extend(3)", "keep(0-2)", "order(0, 1, 2)", "duplicate(1) | remove(2)")
+
+
+def disable_text(kind: str, text: str) -> str:
+    """``text`` with its disabling made possible: no weights make a head of MPNet uniform."""
+    if kind in UNIFORM or "how=" in text:
+        return text
+    return re.sub(r"disable\((.*?)\)", r"disable(\1, how=zero)", text)
 
 
 def fingerprint(model) -> str:

@@ -32,8 +32,12 @@ FAMILY_TYPES = (
     "distilbert",
     "albert",
     "modernbert",
+    "mpnet",
 )
 """Every ``model_type`` that Microtome supports."""
+
+ONLY_EAGER = ("mpnet",)
+"""Those for which transformers has no other attention."""
 
 HEADS = ("mlm", "classification", "question-answering", "none")
 
@@ -82,7 +86,8 @@ def tiny_model(
 ) -> PreTrainedModel:
     """A random model in eval mode whose weights are large enough for every edit to show."""
     made = AUTO_CLASSES[head].from_config(
-        tiny_config(family, **config), attn_implementation=attention
+        tiny_config(family, **config),
+        attn_implementation="eager" if family in ONLY_EAGER else attention,
     )
     # from_config leaves this empty; a checkpoint on disk has it.
     made.config.architectures = [type(made).__name__]
@@ -162,7 +167,7 @@ def tiny_batch(
 
 
 def _is_roberta(family: str) -> bool:
-    return family in ("roberta", "xlm-roberta", "camembert")
+    return family in ("roberta", "xlm-roberta", "camembert", "mpnet")
 
 
 def _special_ids(family: str) -> dict[str, int]:

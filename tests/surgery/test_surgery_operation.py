@@ -11,6 +11,7 @@ from safetensors.torch import load_file, save_file
 from microtome import load, parse, save
 from microtome.errors import EditError
 from microtome.surgery import certify, operate
+from support.surgery_cases import disable_text
 from support.tiny import AUTO_CLASSES, FAMILY_TYPES, HEADS, save_tiny, tiny_batch, tiny_model
 
 WITH_POOLER = [kind for kind in FAMILY_TYPES if hasattr(tiny_model(kind, "none"), "pooler")]
@@ -18,7 +19,8 @@ WITH_POOLER = [kind for kind in FAMILY_TYPES if hasattr(tiny_model(kind, "none")
 
 def edits_for(kind):
     before = "unshare() | " if kind == "albert" else ""
-    return parse(f"{before}duplicate(1) | disable(2.1) | reinit(3, seed=0, std=0.3)")
+    text = f"{before}duplicate(1) | disable(2.1) | reinit(3, seed=0, std=0.3)"
+    return parse(disable_text(kind, text))
 
 
 @pytest.mark.parametrize("head", HEADS)

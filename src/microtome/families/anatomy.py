@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 
 PART_NAMES = ("query", "key", "value", "attention_output", "intermediate", "output")
+# Some families project positions, too: ``position_query`` and ``position_key``. A head's scores are
+# all equal where its rows of these are 0.
+QUERY_NAMES = ("query", "position_query")
 
 
 @dataclass(frozen=True)
@@ -29,7 +32,7 @@ class Shape:
 
 @dataclass(frozen=True)
 class Part:
-    """One of a layer's six projections: the module that holds it, and its rows there."""
+    """One of a layer's projections: the module that holds it, and its rows there."""
 
     name: str
     path: str

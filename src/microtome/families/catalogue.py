@@ -29,7 +29,9 @@ class FamilyFacts:
     """One family: its name, the ``model_type`` values it answers to, and its module.
 
     ``groups`` is the config key that counts the sets of weights its layers share, where they do.
-    Layers below ``first_copied`` are built differently and stay first and single.
+    Layers below ``first_copied`` are built differently and stay first and single. Without
+    ``has_uniform_heads`` no weights of a head make its attention uniform. transformers knows only
+    its eager attention for an ``only_eager`` family.
     """
 
     name: str
@@ -38,6 +40,8 @@ class FamilyFacts:
     config: ConfigNames = ConfigNames()
     groups: str | None = None
     first_copied: int = 0
+    has_uniform_heads: bool = True
+    only_eager: bool = False
 
     def stack(self, n_layers: int, n_groups: int | None) -> LayerStack:
         """The layers of a model of this family; ``n_groups`` counts only where it shares them."""
@@ -57,6 +61,10 @@ FAMILIES: tuple[FamilyFacts, ...] = (
     FamilyFacts("albert", ("albert",), "microtome.families.albert", groups="num_hidden_groups"),
     # Layer 0 has no attention norm (the embeddings are normed already).
     FamilyFacts("modernbert", ("modernbert",), "microtome.families.modernbert", first_copied=1),
+    # A position bias that all layers share is added after q·k.
+    FamilyFacts(
+        "mpnet", ("mpnet",), "microtome.families.mpnet", has_uniform_heads=False, only_eager=True
+    ),
 )
 
 

@@ -38,7 +38,8 @@ class Family(ABC):
     parts: tuple[Part, ...]
     norms: ClassVar[tuple[str, ...]]  # paths of a layer's norms
     uses_segments: ClassVar[bool] = True
-    keys_are_linear: ClassVar[bool] = True  # False: rotated by position after the projection
+    # False: rotated by position after the projection, or read by ``position_scores``
+    keys_are_linear: ClassVar[bool] = True
 
     def __init__(self, model: PreTrainedModel) -> None:
         self.model = model
@@ -185,6 +186,17 @@ class Family(ABC):
     def scaling(self) -> float:
         """What attention scores are multiplied by."""
         return float(self.shape.head_width**-0.5)
+
+    def position_scores(
+        self, index: int, length: int, query: Tensor, key: Tensor | None
+    ) -> Tensor | None:
+        """What positions add to the scaled q·k in texts of ``length`` tokens; None: nothing.
+
+        ``query`` (n, H, Q, Dh) has the first Q tokens of every text, not scaled; ``key``
+        (n, H, L, Dh) may be None only where ``keys_are_linear``. What comes back broadcasts to
+        (n, H, Q, L).
+        """
+        return None
 
     @property
     @abstractmethod

@@ -90,7 +90,7 @@ def build_model(
                 folder,
                 config=copy.deepcopy(config),  # from_pretrained writes into it
                 dtype=dtype,
-                attn_implementation=attention,
+                attn_implementation="eager" if checkpoint.facts.only_eager else attention,
                 use_safetensors=not checkpoint.is_pickled,
                 weights_only=True,
                 trust_remote_code=False,

@@ -66,13 +66,20 @@ def own_head(checkpoint: Checkpoint) -> HeadName:
         return _pretraining_head(tensor.name for tensor in checkpoint.tensors)
     for ending, head in _ENDINGS:
         if name.endswith(ending) and not name.endswith("LMHeadModel"):
-            return head
+            # Embedders keep the name of the masked LM that they were trained from, not its head.
+            is_gone = head == "mlm" and _is_headless(checkpoint)
+            return "none" if is_gone else head
     what = next((text for end, text in _REFUSED.items() if name.endswith(end)), "an unknown task")
     raise UnsupportedFamily(
         f"{checkpoint.folder} is a {name}: {what} is not supported",
         "supported heads: masked LM, sequence classification, question answering, none; "
         "load it with head='none' for the encoder alone",
     )
+
+
+def _is_headless(checkpoint: Checkpoint) -> bool:
+    names = [tensor.name for tensor in checkpoint.tensors]
+    return bool(names) and not any(map(is_head_tensor, names))
 
 
 def checked_head(head: str) -> HeadName:

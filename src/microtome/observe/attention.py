@@ -145,11 +145,10 @@ class _MapRun:
         self.index = index
         positions = self.chunk.positions
         if self.is_last:
-            query, self.key = self.family.project_for_maps(index, self.states, positions)
+            self.query, self.key = self.family.project_for_maps(index, self.states, positions)
         else:
-            query, self.key, self.value = self.family.project(index, self.states, positions)
+            self.query, self.key, self.value = self.family.project(index, self.states, positions)
             self.context = torch.empty_like(self.value)
-        self.query = query.mul_(self.family.scaling)
 
     @property
     def is_last(self) -> bool:
@@ -159,7 +158,16 @@ class _MapRun:
     def maps_of(self, group: Group) -> Tensor:
         """The group's maps, until the next ones; its part of the context is filled in as well."""
         query, key = (forward.by_text(part, group) for part in (self.query, self.key))
-        maps = torch.matmul(query, key.mT, out=self._room(group))
+        maps = self._room(group)
+        scores = maps.flatten(0, 1)
+        # What matmul does, and the scaling with it.
+        torch.baddbmm(
+            scores, query.flatten(0, 1), key.flatten(0, 1).mT,
+            beta=0, alpha=self.family.scaling, out=scores,
+        )  # fmt: skip
+        terms = self.family.position_scores(self.index, group.length, query, key)
+        if terms is not None:
+            maps += terms
         mask = forward.window_mask(self.family, self.index, group.length, query.device)
         if mask is not None:
             maps.masked_fill_(~mask, -torch.inf)

@@ -56,7 +56,7 @@ def attend(
             query,
             key,
             value,
-            attn_mask=window_mask(family, index, group.length, query.device),
+            attn_mask=added_scores(family, index, query, key),
             scale=family.scaling,
         )
         by_text(context, group).copy_(mixed)
@@ -67,6 +67,21 @@ def by_text(values: Tensor, group: Group) -> Tensor:
     """A group's rows of (T, H, Dh) as a batch (n, H, L, Dh); a view."""
     rows = values[group.rows]
     return rows.view(group.n_texts, group.length, *rows.shape[1:]).transpose(1, 2)
+
+
+def added_scores(family: Family, index: int, query: Tensor, key: Tensor) -> Tensor | None:
+    """What attention adds to q·k, as torch's kernel takes it: a window, position terms, or None.
+
+    ``query`` (n, H, Q, Dh) has the first Q of the L tokens whose ``key`` is (n, H, L, Dh).
+    """
+    n_queries, length = query.shape[-2], key.shape[-2]
+    mask = window_mask(family, index, length, query.device)
+    terms = family.position_scores(index, length, query, key)
+    if mask is not None and n_queries < length:
+        mask = mask[:n_queries]
+    if terms is None or mask is None:
+        return mask if terms is None else terms
+    return terms.masked_fill(~mask, -torch.inf)
 
 
 def window_mask(
@@ -195,7 +210,7 @@ def first_tokens(family: Family, index: int, states: Tensor, chunk: Chunk) -> Fi
 
     A query of one token meets keys that are linear in the states, so the key matrix goes to the
     query's side, and the value matrix after the weighted mean: (H·D) products per token each
-    instead of (D·D). Rotated keys and sliding windows take the plain way.
+    instead of (D·D). Keys that positions change or read, and sliding windows, take the plain way.
     """
     rows = chunk.first_rows
     first = states[rows]
@@ -211,7 +226,7 @@ def first_tokens(family: Family, index: int, states: Tensor, chunk: Chunk) -> Fi
     query = family.project(index, first, chunk.positions[rows])[0]  # (n, H, Dh)
     # The key's bias adds the same to all scores of a query: softmax doesn't see it.
     probes = torch.bmm(query.transpose(0, 1) * family.scaling, key).transpose(0, 1)  # (n, H, D)
-    mixed = _weighted_means(inputs, probes, chunk)  # (n, H, D)
+    mixed = _weighted_means(family, index, inputs, query, probes, chunk)  # (n, H, D)
 
     def projected_value(means: Tensor) -> Tensor:  # (n, H, D) → (n, H, Dh)
         return torch.bmm(means.transpose(0, 1), value.mT).transpose(0, 1) + value_bias
@@ -245,12 +260,18 @@ def uniform_values(family: Family, index: int, value: Tensor, chunk: Chunk) -> T
     return means
 
 
-def _weighted_means(inputs: Tensor, probes: Tensor, chunk: Chunk) -> Tensor:
+def _weighted_means(
+    family: Family, index: int, inputs: Tensor, query: Tensor, probes: Tensor, chunk: Chunk
+) -> Tensor:
     """Per text and head, the inputs' mean under softmax(probe · input): (n, H, D)."""
     means, before = [], 0
     for group in chunk.groups:
         own = inputs[group.rows].view(group.n_texts, group.length, -1)  # (n, L, D)
-        scores = probes[before : before + group.n_texts] @ own.mT  # (n, H, L)
+        texts = slice(before, before + group.n_texts)
+        scores = probes[texts] @ own.mT  # (n, H, L)
+        terms = family.position_scores(index, group.length, query[texts, :, None], None)
+        if terms is not None:
+            scores += terms[..., 0, :]
         means.append(scores.softmax(-1) @ own)
         before += group.n_texts
     return torch.cat(means)

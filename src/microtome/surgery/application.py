@@ -84,6 +84,12 @@ def _reinitialise_(edit: Reinit, family: Family) -> None:
 
 def _disable_(edit: Disable, family: Family) -> None:
     heads = edit.heads_in(family.shape.n_layers, family.shape.n_heads)
+    if edit.how == "uniform" and not family.facts.has_uniform_heads:
+        raise EditError(
+            f"{family.name} adds a position bias that all layers share to the scores, so no weights"
+            " of a head make its attention uniform",
+            "disable it with how=zero; sweeps compute uniform attention without a checkpoint",
+        )
     for number in {head.head for head in heads}:
         layers = {head.layer for head in heads if head.head == number}
         check_sharing(layers, family.sharing, f"disable(*.{number})")

@@ -17,6 +17,7 @@ from transformers import PreTrainedModel
 from microtome.edits import Edit, Edits
 from microtome.errors import CertificateFailed
 from microtome.families import adapt
+from microtome.families.anatomy import QUERY_NAMES
 from microtome.families.seam import Family
 from microtome.models.building import lacks_pooler
 from microtome.models.loading import nonfinite_tensors
@@ -177,7 +178,7 @@ def _regions(family: Family, layer: LayerTrace) -> Iterator[tuple[str, Any, Fate
     for part in family.parts:
         weight, bias = f"{part.path}.weight", f"{part.path}.bias"
         start, stop = part.rows or (0, None)
-        if part.name == "query":
+        if part.name in QUERY_NAMES:
             for j in heads:
                 rows = family.head_rows(j)
                 yield weight, slice(start + rows.start, start + rows.stop), layer.query_weight[j]

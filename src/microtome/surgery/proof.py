@@ -75,7 +75,8 @@ def probe(family: Family) -> dict[str, Tensor]:
 def look(model: PreTrainedModel, batch: dict[str, Tensor]) -> Seen:
     """States and maps of a model on the probe, by transformers' eager attention."""
     eager = copy.deepcopy(model).eval()
-    eager.set_attn_implementation("eager")
+    if eager.config._attn_implementation != "eager":  # some families have no other, and say so
+        eager.set_attn_implementation("eager")
     out = eager.base_model(**batch, output_hidden_states=True, output_attentions=True)
     states = (*out.hidden_states[:-1], out.last_hidden_state)
     return Seen(states=states, maps=tuple(out.attentions))

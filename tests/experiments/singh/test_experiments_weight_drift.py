@@ -40,6 +40,9 @@ def names_of(family, layer):
             "attention.key", "attention.value", "attention.dense", "ffn", "ffn_output"]  # fmt: skip
     elif family == "modernbert":
         block, paths = f"layers.{layer}", ["attn.Wqkv"] * 3 + ["attn.Wo", "mlp.Wi", "mlp.Wo"]
+    elif family == "mpnet":
+        block, paths = f"encoder.layer.{layer}", [f"attention.attn.{name}" for name in "qkvo"]
+        paths += ["intermediate.dense", "output.dense"]
     else:
         block, paths = f"encoder.layer.{layer}", ["attention.self.query", "attention.self.key",
             "attention.self.value", "attention.output.dense", "intermediate.dense",

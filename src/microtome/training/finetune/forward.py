@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from microtome.families.seam import Family
-from microtome.observe.forward import read, window_mask
+from microtome.observe.forward import added_scores, read
 from microtome.observe.packing import Chunk, Group
 from microtome.tasks.task import Kind
 
@@ -73,12 +73,11 @@ def attend(
     for group, group_queries, group_keys, group_values in zip(
         groups, queries, keys, values, strict=True
     ):
-        mask = window_mask(family, index, group.length, query.device)
+        by_text = _by_text(group_queries, group), _by_text(group_keys, group)
         mixed = functional.scaled_dot_product_attention(
-            _by_text(group_queries, group),
-            _by_text(group_keys, group),
+            *by_text,
             _by_text(group_values, group),
-            attn_mask=mask[:1] if first_only and mask is not None else mask,
+            attn_mask=added_scores(family, index, *by_text),
             dropout_p=rate,
             scale=family.scaling,
         )
