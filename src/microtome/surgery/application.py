@@ -18,6 +18,7 @@ from microtome.edits import Disable, Edit, Edits, Randomize, Reinit, Unshare
 from microtome.edits.depth import DepthEdit, new_order
 from microtome.errors import EditError
 from microtome.families import adapt
+from microtome.families.anatomy import QUERY_NAMES
 from microtome.families.seam import Family
 from microtome.models.provenance import attach, provenance_of
 from microtome.values import Head, format_ranges
@@ -116,10 +117,10 @@ def disable_(family: Family, head: Head, edit: Disable) -> None:
     if edit.how == "zero":
         family.part("attention_output").weight(block)[:, rows] = 0.0
         return
-    query = family.part("query")
-    query.weight(block)[rows] = 0.0
-    if (bias := query.bias(block)) is not None:
-        bias[rows] = 0.0
+    for part in (part for part in family.parts if part.name in QUERY_NAMES):
+        part.weight(block)[rows] = 0.0
+        if (bias := part.bias(block)) is not None:
+            bias[rows] = 0.0
 
 
 def randomise_(model: PreTrainedModel, seed: int) -> None:
