@@ -6,12 +6,16 @@ import json
 
 import microtome.edits
 from microtome.cli import run
+from microtome.training.finetune import loop
+from support.labelled_texts import write_cats
+from support.training_rows import checkpoint
+
+
+def interrupted(*arguments, **options):
+    raise KeyboardInterrupt
 
 
 def test_ctrl_c_says_how_to_resume(capsys, monkeypatch):
-    def interrupted():
-        raise KeyboardInterrupt
-
     monkeypatch.setattr(microtome.edits, "catalogue", interrupted)
     assert run(["list", "edits"]) == 1
     line = "microtome: interrupted; run the same command to resume\n"
@@ -20,3 +24,12 @@ def test_ctrl_c_says_how_to_resume(capsys, monkeypatch):
     error = json.loads(capsys.readouterr().out)["error"]
     assert error["kind"] == "Interrupted"
     assert error["hint"] == "run the same command to resume"
+
+
+def test_ctrl_c_in_a_fine_tuning_says_it_too(tmp_path, capsys, monkeypatch):
+    model, data = checkpoint(tmp_path / "model"), write_cats(tmp_path / "rows.csv")
+    monkeypatch.setattr(loop, "rate_factor", interrupted)  # in the first step
+    out = ["--out", str(tmp_path / "out")]
+    assert run(["finetune", str(model), "--data", str(data), *out]) == 1
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last == "microtome: interrupted; run the same command to resume"

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
-from html import escape
+import re
+import shlex
+from html import escape, unescape
+from pathlib import Path
 
 import pytest
 
@@ -17,6 +20,7 @@ from microtome.tasks import DataSpec, open_data
 from microtome.views import Table
 from support.labelled_texts import write_cats
 from support.tiny import save_tiny
+from support.training_rows import checkpoint, rows
 
 pytestmark = pytest.mark.usefixtures("own_folder")
 
@@ -36,15 +40,37 @@ def test_a_model_without_a_head_is_fine_tuned_first_and_examined(tmp_path, data,
     document = examined(capsys, model, "--data", data, "--out", tmp_path / "run")
     assert {"model", "task", "run", "report", "parts"} <= set(document)
     assert {part["experiment"]: part["status"] for part in document["parts"]} == {
-        "head-disabling": "done",
         "layer-removal": "done",
+        "head-disabling": "done",
         "decoding": "done",
     }
+    parts = [part["experiment"] for part in document["parts"]]
+    assert parts.index("layer-removal") < parts.index("head-disabling")
     assert (tmp_path / "run" / "report.html").exists()
     assert (tmp_path / "run" / "results.parquet").exists()
     first = (tmp_path / "run" / "report.html").read_bytes()
     assert run(["report", str(tmp_path / "run")]) == 0
     assert (tmp_path / "run" / "report.html").read_bytes() == first
+
+
+def test_a_page_leads_to_a_checkpoint(tmp_path, capsys, monkeypatch):
+    """What was trained and where it is; the lines to type work as they are printed."""
+    rows(tmp_path, n=200)
+    recipe = ["--epochs", 6, "--learning-rate", 3e-3, "--batch-size", 16, "--fraction", 150]
+    given = ["--data", tmp_path / "single-200-0.jsonl", "--out", tmp_path / "run", *recipe]
+    leave = ["--without", "head-disabling", "--without", "decoding"]
+    document = examined(capsys, checkpoint(tmp_path / "base"), *given, *leave)
+    page = unescape((tmp_path / "run" / "report.html").read_text())
+    assert "it was fine-tuned here on 150 rows (seed 0)" in page
+    assert "accuracy on 40 rows" in page
+    (tuned,) = set(re.findall(r"checkpoints/\w+/model", page))
+    (operate,) = set(re.findall(r"microtome operate [^<]*", page))
+    assert tuned in operate
+    assert set(re.findall(r"microtome finetune my-smaller-model --data [^<]*", page))
+    monkeypatch.chdir(document["run"])
+    assert run(shlex.split(operate)[1:]) == 0
+    card = Path("my-smaller-model", "README.md").read_text()
+    assert "Its weights were fine-tuned on `single-200-0.jsonl`." in card
 
 
 def test_parts_can_be_left_out(tmp_path, data, capsys):

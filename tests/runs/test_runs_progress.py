@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
 from types import ModuleType
 
@@ -48,6 +49,22 @@ def test_lines_tell_counts_failures_and_the_latest_scores(monkeypatch):
         "microtome: 2/4 trials, 1 failed, about 0 s left, trial 2 failed: oh no"
     )
     assert len(lines) == 4
+
+
+def test_the_time_left_falls_until_the_next_trial_ends(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    stream = io.StringIO()
+    trials = {str(number): toy("trivial", i=number) for number in range(5)}
+    with Progress(stream=stream).over(trials, {}, retry_failed=False) as bar:
+        now[0] = 60.0
+        bar.finished(record(1))  # 4 trials of 60 seconds left
+        for now[0] in (80.0, 100.0, 400.0):
+            bar.report("trial 2", "half of it", {})
+        now[0] = 420.0
+        bar.finished(record(2))  # 3 of 210
+    left = re.findall(r"about (.+?) left", stream.getvalue())
+    assert left == ["4 min", "4 min", "3 min", "0 s", "10 min"]
 
 
 def test_lines_are_few_however_many_trials_there_are():

@@ -53,10 +53,12 @@ def model_card(
     certificate: Mapping[str, object] | None,
     cost: Cost,
     has_pooler: bool = True,
+    task: str | None = None,
 ) -> str:
     """The text of README.md.
 
-    Without ``has_pooler`` it shows how to load the model so that none is drawn at random.
+    ``task`` is what the model was fine-tuned on, before its edits or after them. Without
+    ``has_pooler`` the card shows how to load the model so that none is drawn at random.
     """
     license_id = license_of(provenance.path) if provenance else None
     rate = learning_rate_of(provenance.path) if provenance else None
@@ -64,7 +66,7 @@ def model_card(
         license=f"license: {license_id}\n" if license_id else "",
         learning_rate=f"learning_rate: {rate:g}\n" if rate else "",
         title=_plain(title),
-        summary=_summary(provenance, architecture),
+        summary=_summary(provenance, architecture, task),
         edits=_edits(provenance.edits if provenance else ()),
         certificate=_certificate(certificate),
         parameters=cost.parameters,
@@ -76,13 +78,14 @@ def model_card(
     )
 
 
-def _summary(provenance: Provenance | None, architecture: str) -> str:
+def _summary(provenance: Provenance | None, architecture: str, task: str | None) -> str:
+    tuned = f" Its weights were fine-tuned on `{_plain(str(task))}`." if task else ""
     if provenance is None:
-        return f"A `{architecture}` written by Microtome. Its origin is not recorded."
+        return f"A `{architecture}` written by Microtome. Its origin is not recorded.{tuned}"
     base = provenance.base
     return (
         f"A `{architecture}` ({provenance.family}) made by Microtome from `{_plain(base.name)}` "
-        f"(content hash `{_plain(base.content_hash)}`), stored as {provenance.dtype}."
+        f"(content hash `{_plain(base.content_hash)}`), stored as {provenance.dtype}.{tuned}"
     )
 
 

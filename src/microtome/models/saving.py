@@ -61,6 +61,7 @@ def save(
             certificate=certificate,
             cost=cost(model),
             has_pooler=not lacks_pooler(model),
+            task=getattr(model.config, "microtome_task", None),
         )
         # A folder's name may have bytes that aren't text.
         (folder / "README.md").write_text(card, encoding="utf-8", errors="replace")

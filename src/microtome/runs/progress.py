@@ -103,6 +103,7 @@ class _Lines:
     def __init__(self, n_trials: int, n_done: int, stream: TextIO) -> None:
         self._n_trials, self._n_before, self._stream = n_trials, n_done, stream
         self._started = time.monotonic()
+        self._n_done, self._spent_then = n_done, 0.0  # when a trial last ended
         self.every = _LINE_SECONDS
         known = f", {n_done} of them done before" if n_done else ""
         print(f"microtome: {n_trials} trials{known}", file=stream, flush=True)
@@ -113,14 +114,24 @@ class _Lines:
         parts = [f"microtome: {n_done}/{self._n_trials} trials"]
         if n_failed:
             parts.append(f"{n_failed} failed")
-        spent, n_new = time.monotonic() - self._started, n_done - self._n_before
+        spent = time.monotonic() - self._started
+        if n_done > self._n_done:
+            self._n_done, self._spent_then = n_done, spent
         if last:
             parts.append(f"{in_words(spent)} spent")
-        elif n_new:
-            parts.append(f"about {in_words(spent / n_new * (self._n_trials - n_done))} left")
+        elif n_done > self._n_before:
+            parts.append(f"about {in_words(self._left(spent))} left")
         if text:
             parts.append(text)
         print(", ".join(parts), file=self._stream, flush=True)
+
+    def _left(self, spent: float) -> float:
+        """Seconds: those of the trials so far, less what has passed since the last one ended.
+
+        Until the next one ends it falls; a mean over all time spent would rise with every second.
+        """
+        each = self._spent_then / (self._n_done - self._n_before)
+        return max(0.0, each * (self._n_trials - self._n_done) - (spent - self._spent_then))
 
     def close(self) -> None:
         self._stream.flush()
