@@ -7,8 +7,8 @@ like in these rows. Only ``measure`` needs torch.
 
 from __future__ import annotations
 
-from microtome.experiments.catalogue import FOLDERS, all_experiments, find_experiment
-from microtome.experiments.kit.experiment import Experiment
+from microtome.experiments.catalogue import FOLDERS
+from microtome.experiments.kit.experiment import Experiment, all_experiments, find_experiment
 from microtome.experiments.kit.subject import Subject, subject_of
 
 __all__ = [

@@ -1,18 +1,10 @@
-"""The experiments by name, in the papers' order; and where the function of a trial is found.
+"""Where experiments are, in the papers' order; and where the function of a trial is found.
 
 A trial has a logical name, ``EXPERIMENT.FUNCTION``: its hash covers the name, so that stored runs
 stay valid when code moves. :func:`function_of` is the one place that turns a name into a module.
 """
 
 from __future__ import annotations
-
-from importlib import import_module
-from typing import TYPE_CHECKING
-
-from microtome.errors import RequestError
-
-if TYPE_CHECKING:
-    from microtome.experiments.kit.experiment import Experiment
 
 FOLDERS = {
     "decoding": "kao.decoding",
@@ -41,16 +33,3 @@ def function_of(trial: str) -> str:
     owner, _, function = trial.partition(".")
     module = SHARED.get(owner) or f"{FOLDERS[owner]}.measure"
     return f"microtome.experiments.{module}:{function}"
-
-
-def find_experiment(name: str) -> Experiment:
-    """The experiment called ``name``; an unknown one lists those there are."""
-    if name not in FOLDERS:
-        raise RequestError(f"no experiment is called {name!r}", f"there are {', '.join(FOLDERS)}")
-    experiment: Experiment = import_module(f"microtome.experiments.{FOLDERS[name]}").EXPERIMENT
-    return experiment
-
-
-def all_experiments() -> list[Experiment]:
-    """Every experiment, in the order of the papers."""
-    return [find_experiment(name) for name in FOLDERS]

@@ -101,7 +101,7 @@ def training_trial(subject: Subject, settings: Mapping[str, Any], arm: Arm) -> T
     }
     label = arm.label or f"{arm.edits or 'unedited'}, seed {arm.seed}, {fraction:g} of the rows"
     reads = (MODEL, DATA, TRAINING)
-    return subject.trial("finetuning.train", "finetuning", request, label=label, reads=reads)
+    return subject.trial("finetuning.train", request, label=label, reads=reads)
 
 
 def arm_trials(
@@ -110,8 +110,8 @@ def arm_trials(
     """The trial that trains an arm, and the one that gives its scores as the experiment's rows."""
     trained = training_trial(subject, settings, arm)
     rows = subject.trial(
-        "finetuning.repeat_rows", experiment, {"about": dict(arm.about)}, needs=(trained,),
-        label=trained.label, reads=(MODEL, DATA, TRAINING),
+        "finetuning.repeat_rows", {"about": dict(arm.about)}, experiment=experiment,
+        needs=(trained,), label=trained.label, reads=(MODEL, DATA, TRAINING),
     )  # fmt: skip
     return trained, rows
 

@@ -1,31 +1,24 @@
 """What an experiment is: a value that says how to plan, look at, and put into words.
 
-The folder of an experiment holds ``plan``, ``measure``, ``report`` and ``claims``; its ``__init__``
-ties them together as ``EXPERIMENT``.
+The folder of an experiment holds ``plan``, ``measure``, ``report`` and ``claims``;
+:func:`find_experiment` ties them together.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
 from typing import Any
 
 from microtome.errors import RequestError
+from microtome.experiments.catalogue import FOLDERS
 from microtome.experiments.kit.options import Option
 from microtome.experiments.kit.subject import Subject, subject_of
 from microtome.runs import Trial
 from microtome.tasks.data_spec import DataSpec
 from microtome.views import TidyRows, View
-
-
-def no_views(rows: TidyRows) -> tuple[View, ...]:
-    """For an experiment that has nothing to show on the front page."""
-    return ()
-
-
-def no_claims(rows: TidyRows) -> dict[str, str]:
-    """For an experiment whose rows answer no claim of a paper."""
-    return {}
 
 
 @dataclass(frozen=True)
@@ -43,14 +36,14 @@ class Experiment:
     question: str
     method: str
     columns: tuple[str, ...]
+    options: tuple[Option, ...]
+    needs_rows: bool
     plan: Callable[[Subject, Mapping[str, Any]], list[Trial]]
     views: Callable[[TidyRows], tuple[View, ...]]
+    front: Callable[[TidyRows], tuple[View, ...]]
     finding: Callable[[TidyRows], str]
     summary: Callable[[TidyRows], dict[str, Any]]
-    options: tuple[Option, ...] = ()
-    front: Callable[[TidyRows], tuple[View, ...]] = no_views
-    claims: Callable[[TidyRows], Mapping[str, str]] = no_claims
-    needs_rows: bool = True
+    claims: Callable[[TidyRows], Mapping[str, str]]
     find_subject: Callable[[str | None, DataSpec, Mapping[str, Any]], Subject] | None = None
 
     def subject(
@@ -92,3 +85,26 @@ class Experiment:
             "columns": list(self.columns),
             "options": {option.name: option.default for option in self.options},
         }
+
+
+@cache
+def find_experiment(name: str) -> Experiment:
+    """The experiment called ``name``; an unknown one lists those there are."""
+    if name not in FOLDERS:
+        raise RequestError(f"no experiment is called {name!r}", f"there are {', '.join(FOLDERS)}")
+    plan, report, claims = (
+        import_module(f"microtome.experiments.{FOLDERS[name]}.{phase}")
+        for phase in ("plan", "report", "claims")
+    )
+    return Experiment(
+        name, plan.SECTION, plan.QUESTION, plan.__doc__ or "", plan.COLUMNS, plan.OPTIONS,
+        needs_rows=getattr(plan, "NEEDS_ROWS", True), plan=plan.plan, views=report.views,
+        front=getattr(report, "front", lambda rows: ()), finding=report.finding,
+        summary=report.summary, claims=claims.claims,
+        find_subject=getattr(plan, "find_subject", None),
+    )  # fmt: skip
+
+
+def all_experiments() -> list[Experiment]:
+    """Every experiment, in the order of the papers."""
+    return [find_experiment(name) for name in FOLDERS]

@@ -57,9 +57,9 @@ class Subject:
     def trial(
         self,
         name: str,
-        experiment: str,
         request: Mapping[str, Any],
         *,
+        experiment: str = "",
         needs: tuple[Trial, ...] = (),
         inputs: Mapping[str, TrialInput] | None = None,
         label: str = "",
@@ -67,11 +67,13 @@ class Subject:
     ) -> Trial:
         """A trial on this subject: content is in its hash, places are not.
 
-        ``name`` is the trial's logical name, ``duplication.decode``. ``reads`` says what of the
-        subject the trial opens: the model (with its tokenizer), the measured rows (``DATA``), the
-        rows to learn from (``TRAINING``). ``inputs`` are more models and files that it reads, found
-        under their names in ``context.where``.
+        ``name`` is the trial's logical name, ``duplication.decode``; its rows are those of the
+        ``experiment`` in it unless another is named. ``reads`` says what of the subject the trial
+        opens: the model (with its tokenizer), the measured rows (``DATA``), the rows to learn from
+        (``TRAINING``). ``inputs`` are more models and files that it reads, found under their names
+        in ``context.where``.
         """
+        experiment = experiment or name.partition(".")[0]
         places, content = self._read(reads)
         for key, read in (inputs or {}).items():
             places[key], content[key] = str(read.path), read.hash

@@ -35,7 +35,9 @@ from microtome.runs import Trial
 from microtome.tasks.data_spec import DataSpec
 from microtome.values import parse_ranges
 
-NAME = "decoding"
+SECTION = "Kao et al. 2020, section 2; 2021, section 3.1"
+QUESTION = "Which depths already speak the language of the output layer?"
+COLUMNS = ("layers", "depth", "accuracy", "first_token_accuracy", "low", "high", "control")
 GRAFT, FIT_TEXT = "graft", "fit_text"  # inputs of trials
 FIT_SEED = 0
 ALL = "all"
@@ -72,9 +74,7 @@ def plan(subject: Subject, settings: Mapping[str, Any]) -> list[Trial]:
     label = f"decode {subject.model}"
     trials = [
         *fit,
-        subject.trial(
-            "decoding.decode", NAME, subject_request, needs=fit, inputs=inputs, label=label
-        ),
+        subject.trial("decoding.decode", subject_request, needs=fit, inputs=inputs, label=label),
     ]
     if donor is not None:
         trials.append(_donor_trial(subject, donor, settings))
@@ -86,7 +86,7 @@ def plan(subject: Subject, settings: Mapping[str, Any]) -> list[Trial]:
             text = f"{counts[0]}-{counts[-1]}" if len(counts) > 1 else str(counts[0])
             trials.append(
                 subject.trial(
-                    "decoding.decode_deeper", NAME, subject_request | {"layers": counts},
+                    "decoding.decode_deeper", subject_request | {"layers": counts},
                     needs=fit, inputs=inputs, label=f"decode {subject.model} with {text} layers",
                 )
             )  # fmt: skip
@@ -100,7 +100,6 @@ def _fit_trials(subject: Subject, readout: ReadoutRequest) -> tuple[Trial, ...]:
     given = readout.fit_text is not None
     trial = subject.trial(
         "decoding.fit_head",
-        NAME,
         {"steps": readout.fit_steps, "seed": FIT_SEED},
         inputs={FIT_TEXT: file_input(readout.fit_text)} if readout.fit_text is not None else {},
         reads=(MODEL,) if given else (MODEL, TRAINING),
@@ -113,7 +112,7 @@ def _donor_trial(subject: Subject, donor: TrialInput, settings: Mapping[str, Any
     """The checkpoint that the head comes from, on the same text, through its own head."""
     before = replace(subject, model_path=donor.path, model_hash=donor.hash)
     request = {"readout": "mlm", "special": settings["special"], "checkpoint": "pretrained"}
-    return before.trial("decoding.decode", NAME, request, label=f"decode {settings['graft']}")
+    return before.trial("decoding.decode", request, label=f"decode {settings['graft']}")
 
 
 def _finetuned_trials(
@@ -135,7 +134,7 @@ def _finetuned_trials(
     if subject.head == "mlm" and request["readout"] in ("auto", "mlm"):
         inputs[GRAFT] = TrialInput(subject.model_path, subject.model_hash)
     decode = subject.trial(
-        "decoding.decode", NAME, request | {"checkpoint": "finetuned"}, needs=(*fit, tuned),
+        "decoding.decode", request | {"checkpoint": "finetuned"}, needs=(*fit, tuned),
         inputs=inputs, label=f"decode {subject.model} fine-tuned",
     )  # fmt: skip
     return [tuned, decode]

@@ -23,6 +23,12 @@ from microtome.experiments.kit.subject import Subject
 from microtome.runs import Trial
 
 NAME = "duplication"
+SECTION = "Kao et al. 2020, section 3; 2021, sections 3.2 and 4.2"
+QUESTION = "Would more layers help, or fewer do?"
+COLUMNS = (
+    "layers", "strategy", "edit", "seed", "stage", "metric", "value", "low", "high", "n",
+    "control", "selection",
+)  # fmt: skip
 READOUTS = ("auto", "mlm", "tied")
 HEADS = {"classification": "classification", "regression": "classification"}
 OPTIONS = (
@@ -60,7 +66,7 @@ def plan(subject: Subject, settings: Mapping[str, Any]) -> list[Trial]:
     readout = settings["readout"]
     trials = [
         subject.trial(
-            "duplication.decode", NAME,
+            "duplication.decode",
             {"strategy": depth.strategy, "edit": depth.edit, "readout": readout},
             label=f"decode {depth.edit or 'the unedited model'}",
         )
@@ -83,7 +89,7 @@ def _scan_trials(subject: Subject, stack: Layers, readout: str) -> list[Trial]:
     """One trial for all blocks that begin at a layer; the unedited model goes with the first."""
     return [
         subject.trial(
-            "duplication.scan_blocks", NAME, {"first": layer, "readout": readout},
+            "duplication.scan_blocks", {"first": layer, "readout": readout},
             label=f"repeat blocks from layer {layer}",
         )
         for layer in range(stack.rules.first_copied, stack.count)
@@ -133,7 +139,7 @@ def _pick_trial(
     }
     needs = tuple(run.training for run in runs)
     label = f"pick a depth ({strategy})"
-    return subject.trial("duplication.pick_depth", NAME, request, needs=needs, label=label)
+    return subject.trial("duplication.pick_depth", request, needs=needs, label=label)
 
 
 def check(subject: Subject, settings: Mapping[str, Any], stack: Layers) -> None:

@@ -32,7 +32,14 @@ from microtome.runs.store import Store
 from microtome.tasks.data_spec import DataSpec
 from microtome.tasks.reading.opening import open_data
 
-NAME, RUN = "ensembling", "run"
+SECTION = "Kao et al. 2020, Table 2; 2021, Tables 5 and 6"
+QUESTION = "Are ensembles over depths better than ensembles over seeds?"
+COLUMNS = (
+    "rule", "members", "metric", "value", "low", "high", "n", "selection", "candidates",
+    "gain", "gain_low", "gain_high",
+)  # fmt: skip
+NEEDS_ROWS = False
+RUN = "run"
 STORED_EXPERIMENT = "duplication"
 OPTIONS = (
     Option("from", None, "the folder of a duplication run", "path"),
@@ -78,7 +85,7 @@ def plan(subject: Subject, settings: Mapping[str, Any]) -> list[Trial]:
     request = {"members": members, "top": settings["top"], "halves": settings["halves"]}
     inputs = {RUN: TrialInput(folder, _content(folder, records))}
     label = f"ensembles of {len(members)} stored runs"
-    return [subject.trial("ensembling.ensemble", NAME, request, inputs=inputs, label=label)]
+    return [subject.trial("ensembling.ensemble", request, inputs=inputs, label=label)]
 
 
 def _content(folder: Path, hashes: Iterable[str]) -> str:

@@ -19,7 +19,12 @@ from microtome.experiments.kit.layers import layers_of
 from microtome.experiments.kit.subject import Subject
 from microtome.runs import Trial
 
-NAME = "layer-removal"
+SECTION = "Kao et al. 2021, abstract (removal), without training"
+QUESTION = "Which layers may be cut, and what does it save?"
+COLUMNS = (
+    "strategy", "edit", "layers", "metric", "value", "delta", "low", "high", "p", "p_holm",
+    "p_bh", "p_maxt", "parameters", "flops_per_token", "speed",
+)  # fmt: skip
 LAYERS_PER_TRIAL = 3  # a killed sweep loses at most the blocks that begin at these
 OPTIONS = arms.OPTIONS
 
@@ -38,7 +43,6 @@ def plan(subject: Subject, settings: Mapping[str, Any]) -> list[Trial]:
     answers = [
         subject.trial(
             "layer-removal.predict_cuts",
-            NAME,
             {"first_removed": [first, last]},
             needs=head,
             label=f"remove blocks from layers {first}–{last - 1} on",
@@ -47,7 +51,7 @@ def plan(subject: Subject, settings: Mapping[str, Any]) -> list[Trial]:
     ]
     times = [
         subject.trial(
-            "layer-removal.time_layers", NAME, {"layers": count}, needs=head,
+            "layer-removal.time_layers", {"layers": count}, needs=head,
             label=f"time {count} of {n_layers} layers",
         )
         for count in range(n_layers - 1, 0, -1)
@@ -55,12 +59,12 @@ def plan(subject: Subject, settings: Mapping[str, Any]) -> list[Trial]:
     needs = (*head, *answers, *times)
     comparisons = [
         subject.trial(
-            "layer-removal.compare_cuts", NAME, {"strategy": strategy}, needs=needs,
+            "layer-removal.compare_cuts", {"strategy": strategy}, needs=needs,
             label=f"compare: remove {strategy}",
         )
         for strategy in STRATEGIES
     ]  # fmt: skip
     best = subject.trial(
-        "layer-removal.pick_best", NAME, {}, needs=needs, label="pick the best cut of every size"
+        "layer-removal.pick_best", {}, needs=needs, label="pick the best cut of every size"
     )
     return [*head, *answers, *times, *comparisons, best]

@@ -22,7 +22,12 @@ from microtome.models.checkpoint import look_at
 from microtome.models.configuration import size
 from microtome.runs import Trial
 
-NAME = "attention-drift"
+SECTION = "Kovaleva et al. 2019, Change in self-attention patterns after fine-tuning"
+QUESTION = "Whose attention does fine-tuning change?"
+COLUMNS = (
+    "layer", "head", "cosine", "low", "high", "n", "other_heads_cosine", "seed_cosine",
+    "jensen_shannon", "seed",
+)  # fmt: skip
 BASE, AGAIN = "base", "again"
 OPTIONS = (
     Option(BASE, None, "the pre-trained model; unless given, the model itself", "model"),
@@ -46,7 +51,6 @@ def plan(subject: Subject, settings: Mapping[str, Any]) -> list[Trial]:
     tuned = {} if subject.has_task_head else _finetunings(subject, settings)
     comparison = subject.trial(
         "attention-drift.compare",
-        NAME,
         {"seeds": {trial.hash: seed for seed, trial in tuned.items()}},
         needs=tuple(tuned.values()),
         inputs=inputs,

@@ -23,7 +23,9 @@ from microtome.experiments.kit.subject import Subject, file_input, subject_of
 from microtome.runs import Trial
 from microtome.tasks.data_spec import DataSpec
 
-NAME = "attention-patterns"
+SECTION = "Kovaleva et al. 2019, BERT's self-attention patterns"
+QUESTION = "What do the heads' attention maps look like, and how many may hold something more?"
+COLUMNS = ("checkpoint", "layer", "head", "pattern", "share", "low", "high", "n", "corrected")
 CLASSIFIER, PRETRAINED = "classifier", "pretrained"
 # `observe.patterns` knows the place too, but needs torch.
 SHIPPED = Path(microtome.__file__).parent / "embedded" / "patterns" / "classifier.safetensors"
@@ -58,7 +60,6 @@ def plan(subject: Subject, settings: Mapping[str, Any]) -> list[Trial]:
     head = () if settings[PRETRAINED] else arms.head_first(subject, settings)
     trial = subject.trial(
         "attention-patterns.classify",
-        NAME,
         {
             "examples": settings["examples"],
             "checkpoint": "finetuned" if head or subject.has_task_head else "pretrained",

@@ -25,7 +25,13 @@ from microtome.experiments.kovaleva.frame_relations.exemplars import (
 from microtome.runs import Trial
 from microtome.tasks.reading.embedded import embedded_file
 
-NAME = "frame-relations"
+SECTION = "Kovaleva et al. 2019, Relation-specific heads in BERT"
+QUESTION = "Do heads link a predicate with what fills its frame?"
+COLUMNS = (
+    "direction", "layer", "head", "score", "low", "high", "n", "control", "stripe_control",
+    "count_control", "p", "p_max", "delta",
+)  # fmt: skip
+NEEDS_ROWS = False
 FRAMES = "frames"
 OPTIONS = (Option(FRAMES, None, "FrameNet's folder or the published list; else embedded", "path"),)
 
@@ -40,7 +46,7 @@ def plan(subject: Subject, settings: Mapping[str, Any]) -> list[Trial]:
         inputs |= {task: file_input(embedded_file(task, SPLIT)) for task in EMBEDDED}
     disables = subject.has_task_head and subject.opened is not None
     trial = subject.trial(
-        "frame-relations.score_links", NAME, {"disable": disables}, inputs=inputs,
+        "frame-relations.score_links", {"disable": disables}, inputs=inputs,
         label="attention on frame elements", reads=(MODEL, DATA) if disables else (MODEL,),
     )  # fmt: skip
     return [trial]

@@ -23,7 +23,12 @@ from microtome.experiments.kit.shown_metric import METRIC, chosen_metric
 from microtome.experiments.kit.subject import Subject
 from microtome.runs import Trial
 
-NAME = "head-disabling"
+SECTION = "Kovaleva et al. 2019, Disabling self-attention heads"
+QUESTION = "Which heads and layers does the model need for this task?"
+COLUMNS = (
+    "layer", "head", "metric", "primary", "value", "delta", "low", "high", "p", "p_holm",
+    "p_bh", "p_maxt",
+)  # fmt: skip
 LAYERS_PER_TRIAL = 3  # a killed sweep loses at most these
 OPTIONS = (
     Option("how", "uniform", "uniform: 1/L; zero: no output at all"),
@@ -45,7 +50,7 @@ def plan(subject: Subject, settings: Mapping[str, Any]) -> list[Trial]:
     chunks = _sweep(subject, how, head)
     sets = _random_sets(subject, how | {"sets": settings["random_sets"]}, head)
     comparison = subject.trial(
-        "head-disabling.compare", NAME, judged, needs=(*head, *chunks, *sets), label="compare"
+        "head-disabling.compare", judged, needs=(*head, *chunks, *sets), label="compare"
     )
     trials = [*head, *chunks, *sets]
     if settings["splits"]:
@@ -63,7 +68,6 @@ def _sweep(subject: Subject, how: Mapping[str, Any], head: tuple[Trial, ...]) ->
     return [
         subject.trial(
             "head-disabling.sweep",
-            NAME,
             {"layers": [first, last], **how},
             needs=head,
             label=f"disable heads of layers {first}–{last - 1}",
@@ -80,20 +84,19 @@ def _random_sets(
         return []
     label = "disable random sets of heads"
     asked = {**request, "seed": 0}
-    return [subject.trial("head-disabling.sweep_random_sets", NAME, asked, needs=head, label=label)]
+    return [subject.trial("head-disabling.sweep_random_sets", asked, needs=head, label=label)]
 
 
 def _greedy(subject: Subject, request: Mapping[str, Any], needs: tuple[Trial, ...]) -> Trial:
     """Sets chosen on halves of the rows."""
     label = "choose sets of heads greedily"
-    return subject.trial("head-disabling.choose_greedily", NAME, request, needs=needs, label=label)
+    return subject.trial("head-disabling.choose_greedily", request, needs=needs, label=label)
 
 
 def _on_test(subject: Subject, judged: Mapping[str, Any], needs: tuple[Trial, ...]) -> Trial:
     """The head and the layer that the measured rows pick, scored on the test split."""
     return on_test_split(subject).trial(
         "head-disabling.score_on_test",
-        NAME,
         {**judged, "picked_on": subject.data.split},
         needs=needs,
         label="score the best head and layer on test",

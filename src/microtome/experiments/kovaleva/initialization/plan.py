@@ -21,6 +21,9 @@ from microtome.experiments.kit.subject import DATA, MODEL, TRAINING, Subject
 from microtome.runs import Trial
 
 NAME = "initialization"
+SECTION = "Kovaleva et al. 2019, Change in self-attention patterns after fine-tuning"
+QUESTION = "What does pre-training bring, and what does fine-tuning?"
+COLUMNS = ("start", "seed", "metric", "value", "low", "high", "n")
 OPTIONS = (
     arms.SEEDS,
     Option("heads", 20, "untrained heads on the pre-trained model", "whole"),
@@ -43,13 +46,11 @@ def plan(subject: Subject, settings: Mapping[str, Any]) -> list[Trial]:
     subject = arms.of_asked_length(subject, settings)
     heads = subject.trial(
         "initialization.score_untrained_heads",
-        NAME,
         {"heads": settings["heads"]},
         label="score untrained heads",
     )
     references = subject.trial(
         "initialization.probe_frozen",
-        NAME,
         {"fraction": checked_fraction(settings)},
         label="probe the frozen model",
         reads=(MODEL, DATA, TRAINING),

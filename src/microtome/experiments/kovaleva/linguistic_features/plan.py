@@ -21,7 +21,13 @@ from microtome.experiments.kit.subject import Subject, model_input
 from microtome.runs import Trial
 from microtome.tasks.annotation.features import parse_features
 
-NAME = "linguistic-features"
+SECTION = "Kovaleva et al. 2019, Attention to linguistic features"
+QUESTION = "Which kinds of words does a head attend to?"
+COLUMNS = (
+    "checkpoint", "feature", "layer", "head", "attention", "low", "high", "n", "times_length",
+    "control", "excess", "p_maxt", "change", "p_change",
+)  # fmt: skip
+NEEDS_ROWS = False
 BASE = "base"
 MODES = ("paper", "word")
 OPTIONS = (
@@ -49,7 +55,7 @@ def plan(subject: Subject, settings: Mapping[str, Any]) -> list[Trial]:
         "checkpoint": "finetuned" if subject.has_task_head or needs else "pretrained",
     }  # fmt: skip
     trial = subject.trial(
-        "linguistic-features.score_features", NAME, request, needs=needs, inputs=inputs,
+        "linguistic-features.score_features", request, needs=needs, inputs=inputs,
         label="attention to features", reads=annotated_text.read_parts(text),
     )  # fmt: skip
     return [*needs, trial]

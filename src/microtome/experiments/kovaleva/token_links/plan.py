@@ -21,7 +21,13 @@ from microtome.experiments.kit.subject import Subject
 from microtome.runs import Trial
 from microtome.tasks.annotation.links import SIDES, chosen_links
 
-NAME = "token-links"
+SECTION = "Kovaleva et al. 2019, Token-to-token attention"
+QUESTION = "Do heads follow links between words, or only their distance?"
+COLUMNS = (
+    "link", "direction", "layer", "head", "attention", "low", "high", "n", "control",
+    "stripe_control", "excess", "p_maxt", "diagonal", "feature",
+)  # fmt: skip
+NEEDS_ROWS = False
 OPTIONS = (
     *annotated_text.OPTIONS,
     Option("links", [], f"of {', '.join(SIDES)}; all that the text allows", "words"),
@@ -40,7 +46,7 @@ def plan(subject: Subject, settings: Mapping[str, Any]) -> list[Trial]:
         chosen_links(annotated_text.sample_passages(subject, text, path), settings["links"])
     needs = arms.fine_tuned_first(subject, settings)
     trial = subject.trial(
-        "token-links.score_links", NAME, {**text, "links": settings["links"]}, needs=needs,
+        "token-links.score_links", {**text, "links": settings["links"]}, needs=needs,
         inputs=inputs, label="attention on links", reads=annotated_text.read_parts(text),
     )  # fmt: skip
     return [*needs, trial]

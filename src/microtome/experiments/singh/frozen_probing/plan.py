@@ -31,7 +31,12 @@ from microtome.models.checkpoint import look_at_fetched
 from microtome.models.heads import is_pooler_tensor
 from microtome.runs import Trial
 
-NAME = "frozen-probing"
+SECTION = "Singh & Giovanardi 2020, section 4.4"
+QUESTION = "How much of the task can be read from each depth, without fine-tuning?"
+COLUMNS = (
+    "removed", "fraction", "n_train", "encoder", "recipe", "feature", "seed", "metric", "value",
+    "low", "high", "n", "delta",
+)  # fmt: skip
 PRETRAINED, RANDOM, MAJORITY = "pretrained", "random", "majority"  # encoders
 RECIPES = ("paper", "converged")
 FEATURES = ("cls", "mean", "pooler", "trained-pooler")
@@ -71,7 +76,6 @@ def plan(subject: Subject, settings: Mapping[str, Any]) -> list[Trial]:
     trials = [
         subject.trial(
             "frozen-probing.probe",
-            NAME,
             {**common, "encoder": encoder, "fraction": fraction, "seed": seed, "n_train": n_train},
             label=f"probe the {encoder} encoder, seed {seed}, {size_name(fraction)}",
             reads=(MODEL, DATA, TRAINING),
@@ -119,7 +123,6 @@ def _reinitialized(subject: Subject, folder: Path) -> Trial:
     """The trial that gives the rows of a re-initialisation again: they are part of its request."""
     return subject.trial(
         "frozen-probing.repeat_rows",
-        NAME,
         {"stored_rows": rows_of_run(folder, subject)},
         label=f"rows of {folder.name}",
         reads=(MODEL, DATA, TRAINING),

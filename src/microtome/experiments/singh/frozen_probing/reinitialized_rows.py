@@ -15,7 +15,7 @@ KEPT = ("fraction", "n_train", "seed", "metric", "primary", "value", "low", "hig
 
 def rows_of_run(folder: Path, subject: Subject) -> list[dict[str, Any]]:
     """The primary scores of a re-initialisation from the top, of the same model and rows."""
-    content = subject.trial("finetuning.train", "", {}, reads=(MODEL, DATA, TRAINING)).content
+    content = subject.trial("finetuning.train", {}, reads=(MODEL, DATA, TRAINING)).content
     rows = [
         {key: row[key] for key in KEPT} | {"removed": row["reinitialized"]}
         for record in open_run(folder).records.values()

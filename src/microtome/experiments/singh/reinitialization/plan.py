@@ -35,6 +35,12 @@ from microtome.runs import Trial
 from microtome.statistics.concavity import FEWEST_POINTS
 
 NAME = "reinitialization"
+SECTION = "Singh & Giovanardi 2020, section 4.3"
+QUESTION = "What is each layer's pre-training worth, and how does that depend on the data?"
+COLUMNS = (
+    "reinitialized", "side", "layer", "fraction", "n_train", "seed", "metric", "value", "low",
+    "high", "n", "edit",
+)  # fmt: skip
 CONCAVITY = "concavity"  # the metric of rows that describe a whole curve
 SIDES = ("top", "bottom", "each")
 PARTS = ("weights", "all")
@@ -137,7 +143,6 @@ def concavity_trial(
     """
     return subject.trial(
         "reinitialization.measure_concavity",
-        NAME,
         {
             "about": {**about, "seed": seed, "fraction": fraction},
             "counts": {trial.hash: count for count, trial in trained.items()},

@@ -30,7 +30,13 @@ from microtome.experiments.kit.training_sizes import n_rows_of, size_name
 from microtome.models.same_shape import check_same_layers
 from microtome.runs import Trial
 
-NAME = "weight-drift"
+SECTION = "Singh & Giovanardi 2020, section 4.5"
+QUESTION = "How far did fine-tuning move each layer's weights?"
+COLUMNS = (
+    "layer", "part", "fraction", "n_train", "seed", "distance", "relative", "per_parameter",
+    "norm", "n_parameters",
+)  # fmt: skip
+NEEDS_ROWS = False
 COMPARE = "weight-drift.compare_weights"
 PAPERS_PART = "output"  # the feed-forward half's projection back to the model's width
 PARTS = ("query", "key", "value", "attention_output", "intermediate", "output")
@@ -75,7 +81,7 @@ def plan(subject: Subject, settings: Mapping[str, Any]) -> list[Trial]:
                 "match_steps": settings["match_steps"],
             }  # fmt: skip
             drift = subject.trial(
-                COMPARE, NAME, {"about": about, "parts": parts}, needs=(tuned,), reads=(MODEL,),
+                COMPARE, {"about": about, "parts": parts}, needs=(tuned,), reads=(MODEL,),
                 label=f"drift, seed {seed}, {size_name(fraction)}",
             )  # fmt: skip
             trials += [tuned, drift]
@@ -97,6 +103,6 @@ def _from_base(subject: Subject, settings: Mapping[str, Any], parts: list[str]) 
     check_same_layers(subject.model, subject.model_path, settings["base"], base.path)
     about = {"fraction": None, "n_train": None, "seed": None, "match_steps": None}
     return subject.trial(
-        COMPARE, NAME, {"about": about, "parts": parts}, inputs={BASE: base}, reads=(MODEL,),
+        COMPARE, {"about": about, "parts": parts}, inputs={BASE: base}, reads=(MODEL,),
         label=f"drift of {subject.model} from {settings['base']}",
     )  # fmt: skip
