@@ -52,7 +52,7 @@ def decode(
     Examples: microtome decode nano-bert --text "The cat sat on the mat."
     microtome decode ./my-bert --task sst2-sentence --data sst2 --limit 500
     """
-    from microtome.experiments.kao.decoding.readout_request import ReadoutRequest
+    from microtome.experiments.kao.decoding.plan import ReadoutRequest
     from microtome.models.source import resolve
 
     spec = DataSpec(

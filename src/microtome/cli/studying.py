@@ -114,7 +114,7 @@ def _ran(
     write_report(done)
     document = _document(done)
     if save_best is not None:
-        from microtome.experiments.kovaleva.head_disabling.saving import save_best_head
+        from microtome.experiments.kovaleva.head_disabling.measure import save_best_head
 
         rows = done.part(experiment.name).rows
         document["saved"] = str(save_best_head(rows, done.result, subject, save_best))

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from microtome.experiments.kao.layer_removal.report import cut_to_make
+from microtome.experiments.kit.seed_curves import size_name
 from microtome.experiments.kit.subject import CHECKPOINT
-from microtome.experiments.kit.training_sizes import size_name
 from microtome.runs import RunResult
 from microtome.tasks.scoring.masked_tokens import MASKED_ACCURACY
 from microtome.views import Step, TidyRows

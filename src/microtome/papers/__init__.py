@@ -6,8 +6,7 @@ can't be right is marked ``suspect`` and kept as printed.
 
 from __future__ import annotations
 
-from microtome.papers.claims import CLAIMS, Claim, claims
-from microtome.papers.names import KAO_A, KAO_B, KOVALEVA, SINGH
+from microtome.papers.claims import CLAIMS, KAO_A, KAO_B, KOVALEVA, SINGH, Claim, claims
 from microtome.papers.printed_numbers import FIGURES, PaperFigure, matching, model_name
 
 __all__ = [

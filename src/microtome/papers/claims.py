@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from microtome.papers.names import KAO_A, KAO_B, KOVALEVA, SINGH
+KAO_A = "Kao et al. 2020"
+KAO_B = "Kao et al. 2021"
+SINGH = "Singh & Giovanardi 2020"
+KOVALEVA = "Kovaleva et al. 2019"
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from microtome.papers.names import KAO_A, KAO_B, KOVALEVA, SINGH
+from microtome.papers.claims import KAO_A, KAO_B, KOVALEVA, SINGH
 
 
 @dataclass(frozen=True)

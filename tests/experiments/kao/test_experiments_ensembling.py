@@ -11,7 +11,7 @@ import pytest
 from microtome.cli import run
 from microtome.errors import RequestError
 from microtome.experiments import find_experiment, subject_of
-from microtome.experiments.kao.ensembling.ensemble_rules import Ensembles, Member, ensemble_rows
+from microtome.experiments.kao.ensembling.measure import Ensembles, Member, ensemble_rows
 from microtome.experiments.kao.ensembling.report import finding
 from microtome.experiments.kit.stored_predictions import Judge
 from microtome.tasks import DataSpec, Windows, best_spans, find_task, open_data

@@ -11,7 +11,7 @@ import torch
 
 from microtome.cli import run
 from microtome.experiments import find_experiment, subject_of
-from microtome.experiments.kovaleva.attention_patterns.share_rows import (
+from microtome.experiments.kovaleva.attention_patterns.measure import (
     ClassifiedMaps,
     share_rows,
 )

@@ -19,8 +19,8 @@ from microtome.experiments.kovaleva.frame_relations.exemplars import (
     read_exemplars,
     selected,
 )
-from microtome.experiments.kovaleva.frame_relations.linked_heads import BACK, FORWARD, linked_heads
 from microtome.experiments.kovaleva.frame_relations.measure import frame_rows
+from microtome.experiments.kovaleva.frame_relations.report import BACK, FORWARD, linked_heads
 from microtome.tasks import DataSpec
 from microtome.tasks.annotation.frames import Element, Exemplar
 from microtome.tasks.annotation.treebanks import Sentence, Word

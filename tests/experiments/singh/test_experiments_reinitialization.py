@@ -9,7 +9,7 @@ import pytest
 
 from microtome.cli import run
 from microtome.experiments import find_experiment, subject_of
-from microtome.experiments.kit.training_sizes import size_name
+from microtome.experiments.kit.seed_curves import size_name
 from microtome.experiments.kit.wording import percent, points
 from microtome.experiments.singh.reinitialization.plan import CONCAVITY
 from microtome.tasks import DataSpec, open_training

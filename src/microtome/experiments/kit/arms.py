@@ -7,11 +7,11 @@ second, light trial (:func:`arm_trials`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from microtome.errors import RequestError
+from microtome.errors import DataError, RequestError
 from microtome.experiments.kit.options import Option
 from microtome.experiments.kit.subject import DATA, MODEL, TRAINING, Subject
 from microtome.runs import Trial
@@ -164,3 +164,21 @@ def checked_fraction(settings: Mapping[str, Any]) -> float:
     if fraction <= 0 or (fraction > 1 and fraction != int(fraction)):
         raise RequestError(f"--fraction must be a share or a number of rows, got {fraction:g}")
     return fraction
+
+
+def n_rows_of(subject: Subject, fractions: Iterable[float]) -> dict[float, int]:
+    """How many training rows each fraction is; one that can't be had is refused."""
+    if not subject.dataset.labelled:
+        raise DataError(
+            f"{subject.task} has rows without labels, and training needs labels",
+            "name a label column: --label-column",
+        )
+    train = subject.training
+    by_fraction = {fraction: n_of_fraction(fraction, len(train)) for fraction in fractions}
+    for fraction, n_rows in by_fraction.items():
+        if n_rows < max(2, len(train.labels)):
+            raise RequestError(
+                f"--fractions {fraction:g} leaves {n_rows} of {len(train):,} rows to train on",
+                f"take at least {max(2, len(train.labels))} rows, one for every label",
+            )
+    return by_fraction

@@ -57,8 +57,6 @@ class Experiment:
         """What it looks at, from what a user named."""
         if self.find_subject is not None:
             return self.find_subject(model, data, self.settings(settings))
-        if model is None:
-            raise RequestError("no model is named", "name one: --model MODEL")
         return subject_of(model, data, revision=revision, needs_rows=self.needs_rows)
 
     def option(self, name: str) -> Option:

@@ -74,3 +74,21 @@ def said(found: SeedDifference, told: set[str] | None = None) -> str:
     why = "" if found.remark in told else f" ({found.remark})"
     told.add(found.remark)
     return f"{change(found.value)}{why}"
+
+
+def size_name(fraction: float) -> str:
+    """A fraction as people say it: all rows, 10 % of the rows, 640 rows."""
+    if fraction == 1:
+        return "all rows"
+    return f"{100 * fraction:g} % of the rows" if fraction < 1 else f"{fraction:,.0f} rows"
+
+
+def size_with_rows(fraction: float, n_train: int) -> str:
+    """A fraction with its rows counted, where it doesn't count them itself."""
+    return size_name(fraction) if fraction > 1 else f"{size_name(fraction)} ({n_train:,})"
+
+
+def sizes(rows: Iterable[TidyRow]) -> list[float]:
+    """The fractions among some rows, the largest training set first."""
+    n_rows = {row["fraction"]: row["n_train"] for row in rows if row["fraction"] is not None}
+    return sorted(n_rows, key=lambda fraction: -n_rows[fraction])

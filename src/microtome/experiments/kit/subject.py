@@ -176,7 +176,7 @@ def file_input(path: str | Path) -> TrialInput:
 
 
 def subject_of(
-    model: str,
+    model: str | None,
     data: DataSpec,
     *,
     revision: str | None = None,
@@ -189,6 +189,8 @@ def subject_of(
     task head learns from one side of a labelled file, and the other side is measured; one that
     isn't trained (``trains=False``) is measured on the whole file, labelled or not.
     """
+    if model is None:
+        raise RequestError("no model is named", "name one: --model MODEL")
     source = fetched(resolve(model, revision=revision))
     assert source.path is not None
     checkpoint = look_at(source.path, links_into=source.links_into)

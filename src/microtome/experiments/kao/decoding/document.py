@@ -9,7 +9,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from microtome.errors import ModelError
 from microtome.experiments.kao.decoding.measure import readout_for, texts_to_fit_on
-from microtome.experiments.kao.decoding.readout_request import FIT, SHIPPED, ReadoutRequest
+from microtome.experiments.kao.decoding.plan import FIT, SHIPPED, ReadoutRequest
 from microtome.experiments.kit.controlled_decoding import decode_with_control
 from microtome.experiments.kit.wording import percent
 from microtome.models.loading import load

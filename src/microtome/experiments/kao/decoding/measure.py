@@ -10,8 +10,7 @@ from typing import Any
 from transformers import PreTrainedModel
 
 from microtome.edits import parse
-from microtome.experiments.kao.decoding.plan import FIT_TEXT, GRAFT
-from microtome.experiments.kao.decoding.readout_request import FIT, SHIPPED
+from microtome.experiments.kao.decoding.plan import FIT, FIT_TEXT, GRAFT, SHIPPED
 from microtome.experiments.kit.controlled_decoding import decode_with_control, random_blocks
 from microtome.experiments.kit.subject import MODEL
 from microtome.experiments.kit.trial_inputs import (

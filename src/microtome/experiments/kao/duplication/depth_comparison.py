@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from microtome.experiments.kao.duplication.strategies import BASELINE
-from microtome.experiments.kit.verdicts import CANT_TELL
-from microtome.experiments.kit.wording import change
+from microtome.experiments.kit.wording import CANT_TELL, change
 from microtome.statistics import SeedDifference, compare_seeds, holm, over_seeds
 from microtome.views import TidyRow, TidyRows
 

@@ -16,8 +16,7 @@ from microtome.experiments.kao.duplication.depth_comparison import (
     trained_depths,
 )
 from microtome.experiments.kao.duplication.strategies import BASELINE, EACH
-from microtome.experiments.kit.verdicts import CANT_TELL
-from microtome.experiments.kit.wording import change, counted, percent
+from microtome.experiments.kit.wording import CANT_TELL, change, counted, percent
 from microtome.views import Cell, Curve, HeatMap, Series, Table, TidyRow, TidyRows, View, table_of
 
 MOST_SENTENCES = 3  # with more edits than this, the best and the worst speak for all

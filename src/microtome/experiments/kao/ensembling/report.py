@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from microtome.experiments.kao.duplication.strategies import BASELINE
-from microtome.experiments.kit.verdicts import CANT_TELL
-from microtome.experiments.kit.wording import change, counted, percent
+from microtome.experiments.kit.wording import CANT_TELL, change, counted, percent
 from microtome.views import TidyRow, TidyRows, View, table_of
 
 COLUMNS = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from microtome.experiments.kit.verdicts import CANT_TELL, DOESNT_HOLD, HOLDS
+from microtome.experiments.kit.wording import CANT_TELL, DOESNT_HOLD, HOLDS
 from microtome.experiments.kovaleva.attention_drift.report import whole_layers, with_interval
 from microtome.views import TidyRows
 

@@ -39,8 +39,6 @@ OPTIONS = (
 
 def find_subject(model: str | None, data: DataSpec, settings: Mapping[str, Any]) -> Subject:
     """A file is measured whole where the model isn't to learn from one side of it."""
-    if model is None:
-        raise RequestError("no model is named", "name one: --model MODEL")
     subject = subject_of(model, data, revision=data.revision, trains=False)
     if settings[PRETRAINED] or subject.has_task_head:
         return subject

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from microtome.experiments.kit.head_tables import name_of
-from microtome.experiments.kit.verdicts import CANT_TELL, DOESNT_HOLD, HOLDS
-from microtome.experiments.kit.wording import change, counted
-from microtome.experiments.kovaleva.frame_relations.linked_heads import forward, linked_heads
+from microtome.experiments.kit.wording import CANT_TELL, DOESNT_HOLD, HOLDS, change, counted
+from microtome.experiments.kovaleva.frame_relations.report import forward, linked_heads
 from microtome.views import TidyRows
 
 FEW = 0.05  # the share of heads up to which they "stand out"

@@ -22,13 +22,13 @@ from microtome.experiments.kovaleva.frame_relations.exemplars import (
     read_exemplars,
     selected,
 )
-from microtome.experiments.kovaleva.frame_relations.linked_heads import (
+from microtome.experiments.kovaleva.frame_relations.plan import FRAMES
+from microtome.experiments.kovaleva.frame_relations.report import (
     BACK,
     FORWARD,
     MOST_DISABLED,
     linked_heads,
 )
-from microtome.experiments.kovaleva.frame_relations.plan import FRAMES
 from microtome.families import adapt
 from microtome.observe import stream, sweep
 from microtome.observe.evaluation import check_fit, encode_for, outcome, scored

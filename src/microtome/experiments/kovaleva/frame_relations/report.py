@@ -6,16 +6,27 @@ from typing import Any
 
 from microtome.experiments.kit.head_tables import head_map, name_of
 from microtome.experiments.kit.wording import change, counted
-from microtome.experiments.kovaleva.frame_relations.linked_heads import (
-    BACK,
-    MOST_DISABLED,
-    follows_links,
-    forward,
-    linked_heads,
-)
-from microtome.views import Table, TidyRows, View, table_of
+from microtome.views import Table, TidyRow, TidyRows, View, table_of
 
+FORWARD, BACK = "predicate→element", "element→predicate"
 MOST_NAMED = 5
+MOST_DISABLED = 8  # of the heads that follow links, strongest first
+
+
+def forward(rows: TidyRows) -> list[Any]:
+    """From the predicate to its elements, as in the paper's example."""
+    return [row for row in rows if row["direction"] == FORWARD]
+
+
+def follows_links(row: TidyRow) -> bool:
+    """Whether the head follows links beyond their offset, and beyond chance over all heads."""
+    return row["p_max"] is not None and row["p_max"] <= 0.05
+
+
+def linked_heads(rows: TidyRows) -> list[Any]:
+    """The rows of heads that follow links forwards, strongest first."""
+    following = [row for row in forward(rows) if follows_links(row)]
+    return sorted(following, key=lambda row: -row["excess"])
 
 
 def views(rows: TidyRows) -> tuple[View, ...]:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from microtome.edits import Disable
+from microtome.edits import Disable, parse
 from microtome.experiments.kit.paired_comparison import Outcome, baseline_row
-from microtome.experiments.kit.second_split import TEST
 from microtome.experiments.kit.stored_predictions import score_on
+from microtome.experiments.kit.subject import CHECKPOINT, Subject
 from microtome.experiments.kit.trial_inputs import data_of, opened_rows, opened_unshared
 from microtome.experiments.kovaleva.head_disabling.head_sets import (
     BASELINE,
@@ -19,12 +20,16 @@ from microtome.experiments.kovaleva.head_disabling.head_sets import (
     Progress,
     kind_of,
 )
+from microtome.experiments.kovaleva.head_disabling.plan import TEST
+from microtome.experiments.kovaleva.head_disabling.report import best_head_edit
 from microtome.families import adapt
 from microtome.observe import sweep as disable
 from microtome.observe.evaluation import check_fit, encode_to_score
-from microtome.runs import Context, Result
+from microtome.runs import Context, Result, RunResult
 from microtome.statistics import halves, honest_choice
+from microtome.surgery import operate
 from microtome.tasks.reading.opening import open_data
+from microtome.views import TidyRows
 
 SET_SIZES = (2, 4, 8, 16)
 
@@ -167,3 +172,15 @@ def edit_of(targets: Sequence[str], how: str, first_edit: str) -> str:
     """The edit that gives a row's model; ``first_edit`` was done to the baseline already."""
     disabled = Disable(*targets, how=how).text if targets else ""
     return " | ".join(text for text in (first_edit, disabled) if text)
+
+
+def save_best_head(rows: TidyRows, result: RunResult, subject: Subject, out: Path) -> Path:
+    """Save the model with the head disabled that honest selection picks most often.
+
+    ``rows`` are those of head-disabling in the run ``result``. The model is the one that the run
+    fine-tuned, or the subject's where it had a task head. Gives the folder.
+    """
+    edit = parse(best_head_edit(rows))
+    folders = (result.checkpoint(trial) for trial in result.records)
+    tuned = next((folder for folder in folders if folder is not None), None)
+    return operate(subject.model_path if tuned is None else tuned / CHECKPOINT, edit, out).out

@@ -10,7 +10,6 @@ from typing import Any
 
 from microtome.errors import RunError
 from microtome.experiments.kit.head_tables import head_map
-from microtome.experiments.kit.shown_metric import shown_rows
 from microtome.experiments.kit.wording import change, counted, percent, points
 from microtome.views import TidyRow, TidyRows, View, table_of
 
@@ -58,6 +57,11 @@ def _best_layer_row(baseline: TidyRow) -> Iterator[TidyRow]:
             "delta": baseline["honest_layer_gain"], "low": baseline["honest_layer_low"],
             "high": baseline["honest_layer_high"],
         }  # fmt: skip
+
+
+def shown_rows(rows: TidyRows) -> list[TidyRow]:
+    """The rows of the metric that is shown: the one that their column ``primary`` names."""
+    return [row for row in rows if row["metric"] == row.get("primary", row["metric"])]
 
 
 def measured_rows(rows: TidyRows) -> list[TidyRow]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from microtome.experiments.kit.seed_curves import said
-from microtome.experiments.kit.verdicts import above, judged, verdict
-from microtome.experiments.kit.wording import percent
+from microtome.experiments.kit.wording import above, judged, percent, verdict
 from microtome.experiments.kovaleva.initialization.report import difference, values_of
 from microtome.statistics import over_seeds
 from microtome.views import TidyRows

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from microtome.experiments.kit.head_tables import name_of
-from microtome.experiments.kit.verdicts import CANT_TELL, DOESNT_HOLD, HOLDS
-from microtome.experiments.kit.wording import change, percent
+from microtome.experiments.kit.wording import CANT_TELL, DOESNT_HOLD, HOLDS, change, percent
 from microtome.experiments.kovaleva.linguistic_features.report import (
     SPECIAL,
     features_in,

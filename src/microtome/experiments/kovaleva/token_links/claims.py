@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from microtome.experiments.kit.head_tables import name_of
-from microtome.experiments.kit.verdicts import CANT_TELL, DOESNT_HOLD, HOLDS, verdict
-from microtome.experiments.kit.wording import counted
+from microtome.experiments.kit.wording import CANT_TELL, DOESNT_HOLD, HOLDS, counted, verdict
 from microtome.experiments.kovaleva.token_links.report import (
     cls_means,
     follows_link,

@@ -9,10 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-from microtome.experiments.kit.seed_curves import by_place, mean_of
-from microtome.experiments.kit.training_sizes import sizes
-from microtome.experiments.kit.verdicts import judged, verdict
-from microtome.experiments.kit.wording import change, percent, points
+from microtome.experiments.kit.seed_curves import by_place, mean_of, sizes
+from microtome.experiments.kit.wording import change, judged, percent, points, verdict
 from microtome.experiments.singh.frozen_probing.report import probed, recipes, reinitialized
 from microtome.views import TidyRow, TidyRows
 

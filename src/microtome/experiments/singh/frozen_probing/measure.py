@@ -10,8 +10,12 @@ import numpy as np
 from microtome.experiments.kit.paired_comparison import compare
 from microtome.experiments.kit.subject import MODEL
 from microtome.experiments.kit.trial_inputs import training_rows
-from microtome.experiments.singh.frozen_probing.plan import MAJORITY, PRETRAINED, RANDOM
-from microtome.experiments.singh.frozen_probing.reinitialized_rows import REINITIALIZED
+from microtome.experiments.singh.frozen_probing.plan import (
+    MAJORITY,
+    PRETRAINED,
+    RANDOM,
+    REINITIALIZED,
+)
 from microtome.models.source import resolve
 from microtome.observe.evaluation import outcome
 from microtome.runs import Context, Result

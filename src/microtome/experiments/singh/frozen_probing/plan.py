@@ -21,15 +21,15 @@ from microtome.experiments.kit.arms import (
     MATCH_STEPS,
     MAX_LENGTH,
     asked_recipe,
+    n_rows_of,
     of_asked_length,
 )
 from microtome.experiments.kit.options import Option
+from microtome.experiments.kit.seed_curves import size_name
 from microtome.experiments.kit.subject import DATA, MODEL, TRAINING, Subject
-from microtome.experiments.kit.training_sizes import n_rows_of, size_name
-from microtome.experiments.singh.frozen_probing.reinitialized_rows import rows_of_run
 from microtome.models.checkpoint import look_at_fetched
 from microtome.models.heads import is_pooler_tensor
-from microtome.runs import Trial
+from microtome.runs import Trial, open_run
 
 SECTION = "Singh & Giovanardi 2020, section 4.4"
 QUESTION = "How much of the task can be read from each depth, without fine-tuning?"
@@ -37,7 +37,10 @@ COLUMNS = (
     "removed", "fraction", "n_train", "encoder", "recipe", "feature", "seed", "metric", "value",
     "low", "high", "n", "delta",
 )  # fmt: skip
-PRETRAINED, RANDOM, MAJORITY = "pretrained", "random", "majority"  # encoders
+# Encoders; rows of a stored re-initialisation, drawn over the curves of probes, have the last.
+PRETRAINED, RANDOM, MAJORITY = "pretrained", "random", "majority"
+REINITIALIZED = "reinitialized"
+KEPT = ("fraction", "n_train", "seed", "metric", "primary", "value", "low", "high", "n")
 RECIPES = ("paper", "converged")
 FEATURES = ("cls", "mean", "pooler", "trained-pooler")
 PAPERS_RECIPE = (
@@ -127,3 +130,24 @@ def _reinitialized(subject: Subject, folder: Path) -> Trial:
         label=f"rows of {folder.name}",
         reads=(MODEL, DATA, TRAINING),
     )
+
+
+def rows_of_run(folder: Path, subject: Subject) -> list[dict[str, Any]]:
+    """The primary scores of a re-initialisation from the top, of the same model and rows."""
+    content = subject.trial("finetuning.train", {}, reads=(MODEL, DATA, TRAINING)).content
+    rows = [
+        {key: row[key] for key in KEPT} | {"removed": row["reinitialized"]}
+        for record in open_run(folder).records.values()
+        if record.ok and record.columns.get("experiment") == "reinitialization"
+        # A run of an older version doesn't know its tokenizer's content.
+        if record.content.items() <= content.items()
+        for row in record.rows
+        if row["side"] == "top" and row["metric"] == row["primary"]
+    ]
+    if not rows:
+        raise RequestError(
+            f"--beside {folder} holds no reinitialization of {subject.model} on these rows of"
+            f" {subject.task}",
+            "give the folder of a run with --side top, the same model, task and --limit",
+        )
+    return rows

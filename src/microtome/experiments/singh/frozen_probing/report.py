@@ -5,11 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from microtome.experiments.kit.seed_curves import TOP_AXIS, by_place, curve_of, mean_of
-from microtome.experiments.kit.training_sizes import size_name, sizes
+from microtome.experiments.kit.seed_curves import (
+    TOP_AXIS,
+    by_place,
+    curve_of,
+    mean_of,
+    size_name,
+    sizes,
+)
 from microtome.experiments.kit.wording import change, percent
-from microtome.experiments.singh.frozen_probing.plan import MAJORITY, PRETRAINED, RANDOM, RECIPES
-from microtome.experiments.singh.frozen_probing.reinitialized_rows import REINITIALIZED
+from microtome.experiments.singh.frozen_probing.plan import (
+    MAJORITY,
+    PRETRAINED,
+    RANDOM,
+    RECIPES,
+    REINITIALIZED,
+)
 from microtome.views import Curve, TidyRow, TidyRows, View, table_of
 
 

@@ -9,10 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import pairwise
 
-from microtome.experiments.kit.seed_curves import by_place, difference, mean_of, said
-from microtome.experiments.kit.training_sizes import size_name, sizes
-from microtome.experiments.kit.verdicts import above, enough_seeds, judged, verdict
-from microtome.experiments.kit.wording import points
+from microtome.experiments.kit.seed_curves import (
+    by_place,
+    difference,
+    mean_of,
+    said,
+    size_name,
+    sizes,
+)
+from microtome.experiments.kit.wording import above, enough_seeds, judged, points, verdict
 from microtome.experiments.singh.reinitialization.report import concavities, last_layers, scores
 from microtome.statistics import over_seeds
 from microtome.views import TidyRow, TidyRows

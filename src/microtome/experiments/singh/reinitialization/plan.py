@@ -25,12 +25,13 @@ from microtome.experiments.kit.arms import (
     Arm,
     arm_trials,
     asked_recipe,
+    n_rows_of,
     of_asked_length,
 )
 from microtome.experiments.kit.layers import Layers, checked_counts, layers_of
 from microtome.experiments.kit.options import Option
+from microtome.experiments.kit.seed_curves import size_name
 from microtome.experiments.kit.subject import Subject
-from microtome.experiments.kit.training_sizes import n_rows_of, size_name
 from microtome.runs import Trial
 from microtome.statistics.concavity import FEWEST_POINTS
 

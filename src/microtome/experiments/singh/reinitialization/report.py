@@ -12,8 +12,10 @@ from microtome.experiments.kit.seed_curves import (
     difference,
     mean_of,
     said,
+    size_name,
+    size_with_rows,
+    sizes,
 )
-from microtome.experiments.kit.training_sizes import size_name, size_with_rows, sizes
 from microtome.experiments.kit.wording import change, counted, percent
 from microtome.experiments.singh.reinitialization.plan import CONCAVITY
 from microtome.statistics import over_seeds

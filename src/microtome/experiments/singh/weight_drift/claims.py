@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from microtome.experiments.kit.training_sizes import size_name, sizes
-from microtome.experiments.kit.verdicts import enough_seeds, verdict
+from microtome.experiments.kit.seed_curves import size_name, sizes
+from microtome.experiments.kit.wording import enough_seeds, verdict
 from microtome.experiments.singh.weight_drift.report import (
     FEWEST_LAYERS,
     drift,

@@ -19,14 +19,15 @@ from microtome.experiments.kit.arms import (
     SEEDS,
     Arm,
     asked_recipe,
+    n_rows_of,
     of_asked_length,
     refuse_training_options,
     training_trial,
 )
 from microtome.experiments.kit.layers import layers_of
 from microtome.experiments.kit.options import Option
+from microtome.experiments.kit.seed_curves import size_name
 from microtome.experiments.kit.subject import MODEL, Subject, model_input
-from microtome.experiments.kit.training_sizes import n_rows_of, size_name
 from microtome.models.same_shape import check_same_layers
 from microtome.runs import Trial
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from microtome.experiments.kit.training_sizes import size_name, sizes
+from microtome.experiments.kit.seed_curves import size_name, sizes
 from microtome.experiments.kit.wording import counted
 from microtome.experiments.singh.weight_drift.plan import PAPERS_PART, PARTS
 from microtome.statistics import over_seeds, spearman, value_of
