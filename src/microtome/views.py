@@ -89,9 +89,24 @@ class Step:
     command: str
 
 
+def series_of(
+    name: str,
+    rows: TidyRows,
+    x: str,
+    y: str,
+    *,
+    ends: tuple[str, str] | tuple[()] = (),
+    is_control: bool = False,
+) -> Series:
+    """A line of tidy rows, by the names of their columns; ``ends`` are those of the interval."""
+    xs, ys = tuple(float(row[x]) for row in rows), tuple(row[y] for row in rows)
+    low, high = (tuple(row[end] for row in rows) for end in ends) if ends else ((), ())
+    return Series(name, xs, ys, low, high, is_control=is_control)
+
+
 def table_of(
     title: str,
-    rows: Sequence[dict[str, Cell]],
+    rows: TidyRows,
     columns: Sequence[str],
     *,
     percent: Sequence[str] = (),

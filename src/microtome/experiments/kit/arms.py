@@ -142,11 +142,6 @@ def _recipe_of_arm(
     return recipe.at_least(least, n_of_fraction(fraction, n_rows))
 
 
-def of_asked_length(subject: Subject, settings: Mapping[str, Any]) -> Subject:
-    """The subject with ``--max-length``: what is trained and what is measured have that length."""
-    return subject.of_length(settings[MAX_LENGTH.name])
-
-
 def refuse_training_options(
     settings: Mapping[str, Any], options: tuple[Option, ...], why: str
 ) -> None:

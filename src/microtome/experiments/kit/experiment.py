@@ -38,7 +38,7 @@ class Experiment:
     columns: tuple[str, ...]
     options: tuple[Option, ...]
     needs_rows: bool
-    plan: Callable[[Subject, Mapping[str, Any]], list[Trial]]
+    trials: Callable[[Subject, Mapping[str, Any]], list[Trial]]
     views: Callable[[TidyRows], tuple[View, ...]]
     front: Callable[[TidyRows], tuple[View, ...]]
     finding: Callable[[TidyRows], str]
@@ -58,6 +58,10 @@ class Experiment:
         if self.find_subject is not None:
             return self.find_subject(model, data, self.settings(settings))
         return subject_of(model, data, revision=revision, needs_rows=self.needs_rows)
+
+    def plan(self, subject: Subject, settings: Mapping[str, Any]) -> list[Trial]:
+        """Its trials; what is trained and what is measured has the ``max_length`` asked for."""
+        return self.trials(subject.of_length(settings.get("max_length")), settings)
 
     def option(self, name: str) -> Option:
         """One option by name; an unknown one lists those there are."""
@@ -96,7 +100,7 @@ def find_experiment(name: str) -> Experiment:
     )
     return Experiment(
         name, plan.SECTION, plan.QUESTION, plan.__doc__ or "", plan.COLUMNS, plan.OPTIONS,
-        needs_rows=getattr(plan, "NEEDS_ROWS", True), plan=plan.plan, views=report.views,
+        needs_rows=getattr(plan, "NEEDS_ROWS", True), trials=plan.plan, views=report.views,
         front=getattr(report, "front", lambda rows: ()), finding=report.finding,
         summary=report.summary, claims=claims.claims,
         find_subject=getattr(plan, "find_subject", None),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,11 +25,6 @@ class HeadScores:
     low: NDArray[np.float64]
     high: NDArray[np.float64]
     n: int
-
-    def at(self, *place: int) -> dict[str, Any]:
-        """mean, low, high and n of one head; None where there is no number."""
-        ends = {name: number(getattr(self, name)[place]) for name in ("mean", "low", "high")}
-        return {**ends, "n": self.n}
 
 
 def head_scores(
@@ -104,6 +99,21 @@ def number(value: Any) -> float | None:  # noqa: ANN401  # any scalar
     """A plain number; None for NaN, which a row may not hold."""
     plain = float(value)
     return None if math.isnan(plain) else plain
+
+
+def head_rows(columns: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """A row per head of tables (layers, heads), or per layer (head null) of tables (layers,).
+
+    ``columns`` are tables by name, the first of them a table; other values are in every row.
+    """
+    shape = np.shape(next(iter(columns.values())))
+    rows = []
+    for place in np.ndindex(shape):
+        row: dict[str, Any] = {"layer": place[0], "head": place[1] if len(place) > 1 else None}
+        for name, values in columns.items():
+            row[name] = number(values[place]) if isinstance(values, np.ndarray) else values
+        rows.append(row)
+    return rows
 
 
 def name_of(row: TidyRow) -> str:

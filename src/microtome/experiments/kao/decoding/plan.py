@@ -129,7 +129,6 @@ def find_subject(model: str | None, data: DataSpec, settings: Mapping[str, Any])
 
 def plan(subject: Subject, settings: Mapping[str, Any]) -> list[Trial]:
     """The curve over depths; those of a related checkpoint and of deeper models if asked for."""
-    subject = arms.of_asked_length(subject, settings)
     readout = ReadoutRequest.of(settings)
     readout.check(subject.data)
     donor = readout.donor()

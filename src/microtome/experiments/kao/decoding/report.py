@@ -7,7 +7,7 @@ from typing import Any
 
 from microtome.experiments.kit.wording import percent, points
 from microtome.values import format_ranges
-from microtome.views import Curve, Sentences, Series, TidyRow, TidyRows, View
+from microtome.views import Curve, Sentences, Series, TidyRow, TidyRows, View, series_of
 
 CLEAR = 0.1  # how far the curve must be above its control before anything is claimed
 HIGH = 0.8  # what the papers call decodable
@@ -38,23 +38,15 @@ def deeper_rows(rows: TidyRows) -> list[TidyRow]:
 def views(rows: TidyRows) -> tuple[View, ...]:
     """The curve with its control, what else was asked for, and the first text."""
     curve, deeper = curve_rows(rows), deeper_rows(rows)
-    series = [
-        _with_interval(f"decoded ({curve[0]['readout']})", curve, "depth"),
-        _line("token after [CLS]", curve, "depth", "first_token_accuracy"),
-        _control(curve, "depth"),
-    ]
+    series = _lines(f"decoded ({curve[0]['readout']})", curve, "depth")
     if related := _related_curve(rows):
         name = f"{related[0]['checkpoint']} ({related[0]['readout']})"
-        series.insert(1, _with_interval(name, related, "depth"))
+        series.insert(1, _lines(name, related, "depth")[0])
     title = "Tokens that come back at every depth"
     shown: list[View] = [Curve(title, "depth", "token accuracy", tuple(series))]
     if deeper:
-        lines = (
-            _with_interval("last state", deeper, "layers"),
-            _line("token after [CLS]", deeper, "layers", "first_token_accuracy"),
-            _control(deeper, "layers"),
-        )
         title = "Tokens that come back from the last state of deeper models"
+        lines = tuple(_lines("last state", deeper, "layers"))
         shown.append(Curve(title, "layers", "token accuracy", lines))
     return (*shown, _sentences(curve))
 
@@ -66,18 +58,13 @@ def _related_curve(rows: TidyRows) -> list[TidyRow]:
     return curve_rows(rows, str(others.pop())) if others else []
 
 
-def _with_interval(name: str, rows: Sequence[TidyRow], x: str) -> Series:
-    y, low, high = (tuple(row[column] for row in rows) for column in ("accuracy", "low", "high"))
-    return Series(name, tuple(float(row[x]) for row in rows), y, low, high)
-
-
-def _line(name: str, rows: Sequence[TidyRow], x: str, column: str) -> Series:
-    return Series(name, tuple(float(row[x]) for row in rows), tuple(row[column] for row in rows))
-
-
-def _control(rows: Sequence[TidyRow], x: str) -> Series:
-    xs, ys = tuple(float(row[x]) for row in rows), tuple(row["control"] for row in rows)
-    return Series("control: random blocks", xs, ys, is_control=True)
+def _lines(name: str, rows: TidyRows, x: str) -> list[Series]:
+    """All tokens, the token after [CLS], and the control."""
+    return [
+        series_of(name, rows, x, "accuracy", ends=("low", "high")),
+        series_of("token after [CLS]", rows, x, "first_token_accuracy"),
+        series_of("control: random blocks", rows, x, "control", is_control=True),
+    ]
 
 
 def _sentences(rows: Sequence[TidyRow]) -> Sentences:

@@ -59,7 +59,6 @@ class TrainedRun:
 
 def plan(subject: Subject, settings: Mapping[str, Any]) -> list[Trial]:
     """Every depth decoded, then trained with every seed; the baseline is one of them."""
-    subject = arms.of_asked_length(subject, settings)
     stack = layers_of(subject.model_path)
     check(subject, settings, stack)
     depths = depths_of(settings["strategy"], settings["layers"], stack)

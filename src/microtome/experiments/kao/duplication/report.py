@@ -17,7 +17,18 @@ from microtome.experiments.kao.duplication.depth_comparison import (
 )
 from microtome.experiments.kao.duplication.strategies import BASELINE, EACH
 from microtome.experiments.kit.wording import CANT_TELL, change, counted, percent
-from microtome.views import Cell, Curve, HeatMap, Series, Table, TidyRow, TidyRows, View, table_of
+from microtome.views import (
+    Cell,
+    Curve,
+    HeatMap,
+    Series,
+    Table,
+    TidyRow,
+    TidyRows,
+    View,
+    series_of,
+    table_of,
+)
 
 MOST_SENTENCES = 3  # with more edits than this, the best and the worst speak for all
 
@@ -82,17 +93,14 @@ def _decoded_lines(rows: Sequence[TidyRow]) -> tuple[Series, ...]:
     for strategy in _drawn(row["strategy"] for row in rows):
         line = [row for row in rows if row["strategy"] in (BASELINE, strategy)]
         line.sort(key=lambda row: row["layers"])
-        x = tuple(float(row["layers"]) for row in line)
-        y, low, high, control = (
-            tuple(row[column] for row in line) for column in ("value", "low", "high", "control")
-        )
-        series.append(Series(strategy, x, y, low, high))
-        series.append(Series(f"{strategy}, random blocks", x, control, is_control=True))
+        name = f"{strategy}, random blocks"
+        series.append(series_of(strategy, line, "layers", "value", ends=("low", "high")))
+        series.append(series_of(name, line, "layers", "control", is_control=True))
     return tuple(series)
 
 
 def _each_table(rows: Sequence[TidyRow]) -> Table:
-    singles = [dict(row) for row in rows if row["strategy"] in (BASELINE, EACH)]
+    singles = [row for row in rows if row["strategy"] in (BASELINE, EACH)]
     shown = ("value", "low", "high", "control")
     title = "Last state decoded with single layers left out, no training"
     return table_of(title, singles, ("edit", "layers", *shown), percent=shown)

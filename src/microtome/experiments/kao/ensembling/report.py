@@ -17,9 +17,9 @@ PERCENT = ("value", "gain", "gain_low", "gain_high")
 def views(rows: TidyRows) -> tuple[View, ...]:
     """Every ensemble, and how it was picked; then who is in it."""
     title = "Ensembles (gain: over the baseline's; deeper … of: over the baseline's of that size)"
-    scores = table_of(title, [dict(row) for row in rows], COLUMNS, percent=PERCENT)
+    scores = table_of(title, rows, COLUMNS, percent=PERCENT)
     who = ("rule", "selection", "members")
-    members = table_of("Their members, as layers:seed", [dict(r) for r in primary(rows)], who)
+    members = table_of("Their members, as layers:seed", primary(rows), who)
     return scores, members
 
 

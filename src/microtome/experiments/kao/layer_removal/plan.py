@@ -14,7 +14,7 @@ from typing import Any
 
 from microtome.experiments.kao.layer_removal.cuts import STRATEGIES
 from microtome.experiments.kit import arms
-from microtome.experiments.kit.arms import head_to_score, of_asked_length
+from microtome.experiments.kit.arms import head_to_score
 from microtome.experiments.kit.layers import layers_of
 from microtome.experiments.kit.subject import Subject
 from microtome.runs import Trial
@@ -36,7 +36,6 @@ def plan(subject: Subject, settings: Mapping[str, Any]) -> list[Trial]:
     everything else is a function of the request. The baseline is in each comparison, because
     differences are paired.
     """
-    subject = of_asked_length(subject, settings)
     head = head_to_score(subject, settings)
     n_layers = layers_of(subject.model_path).count
     starts = range(0, n_layers, LAYERS_PER_TRIAL)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 from microtome.experiments.kit.wording import change, counted, percent
-from microtome.views import Cell, Curve, Series, Table, TidyRow, TidyRows, View
+from microtome.views import Cell, Curve, Series, Table, TidyRow, TidyRows, View, series_of, table_of
 
 BEST = "best"
 FREE = -0.01  # a cut is free when it is sure to cost less than a point
@@ -45,19 +46,16 @@ def views(rows: TidyRows) -> tuple[View, ...]:
         "Layers removed, without training", "layers left", rows[0]["metric"], _lines(rows)
     )
     columns = ("edit", "layers", "value", "delta", "low", "high", "p_holm", "parameters", "speed")
-    prices = Table(
-        "What each cut costs and saves", columns, _cells(measured_cuts(rows), columns),
-        percent=PERCENT,
-    )  # fmt: skip
-    refused = tuple((row["edit"], row["refused"]) for row in rows if row.get("refused"))
+    title = "What each cut costs and saves"
+    prices = table_of(title, measured_cuts(rows), columns, percent=PERCENT)
     shown: list[View] = [curve, prices]
     if best := best_cuts(rows):
         picked = ("edit", "layers", "value", "delta", "low", "high", "share", "candidates",
                   "parameters", "speed", "latency_ms")  # fmt: skip
         title = "The best cut of every number of layers, picked on other rows"
-        shown.insert(0, Table(title, picked, _cells(best, picked), percent=(*PERCENT, "share")))
-    if refused:
-        shown.append(Table("Cuts that can't be made", ("edit", "refused"), refused))
+        shown.insert(0, table_of(title, best, picked, percent=(*PERCENT, "share")))
+    if refused := [row for row in rows if row.get("refused")]:
+        shown.append(table_of("Cuts that can't be made", refused, ("edit", "refused")))
     return tuple(shown)
 
 
@@ -84,10 +82,6 @@ def front(rows: TidyRows) -> tuple[View, ...]:
     return (Table(title, columns, tuple(lines), percent=("score", "change", "low", "high")),)
 
 
-def _cells(rows: TidyRows, columns: tuple[str, ...]) -> tuple[tuple[Cell, ...], ...]:
-    return tuple(tuple(row[column] for column in columns) for row in rows)
-
-
 def _lines(rows: TidyRows) -> tuple[Series, ...]:
     """A line per way of removing, and the constant answer's score."""
     lines = []
@@ -96,27 +90,18 @@ def _lines(rows: TidyRows) -> tuple[Series, ...]:
         if side == "bottom" and len(cuts) < 2:
             continue  # all of them refused: the baseline alone is no curve
         cuts.sort(key=lambda row: row["layers"])
-        ends = ((row["value_low"], row["value_high"]) for row in cuts)
-        lines.append(_line(f"removed from the {side}", cuts, *zip(*ends, strict=True)))
+        ends = ("value_low", "value_high")
+        lines.append(series_of(f"removed from the {side}", cuts, "layers", "value", ends=ends))
     base = baseline_of(rows)
     if best := best_cuts(rows):
         low = tuple(base["value"] + row["low"] for row in best)
         high = tuple(min(1.0, base["value"] + row["high"]) for row in best)
-        lines.append(_line("best cut, picked on other rows", best, low, high))
+        line = series_of("best cut, picked on other rows", best, "layers", "value")
+        lines.append(replace(line, low=low, high=high))
     layers = sorted({float(row["layers"]) for row in measured_rows(rows)})
     constant = (base["constant_value"],) * len(layers)
     lines.append(Series("one constant answer", tuple(layers), constant, is_control=True))
     return tuple(lines)
-
-
-def _line(
-    name: str,
-    rows: TidyRows,
-    low: tuple[float | None, ...],
-    high: tuple[float | None, ...],
-) -> Series:
-    x = tuple(float(row["layers"]) for row in rows)
-    return Series(name, x, tuple(row["value"] for row in rows), low, high)
 
 
 def finding(rows: TidyRows) -> str:

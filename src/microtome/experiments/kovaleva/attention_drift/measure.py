@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from transformers import PreTrainedModel
 
-from microtome.experiments.kit.head_tables import HeadScores, head_scores
+from microtome.experiments.kit.head_tables import HeadScores, head_rows, head_scores
 from microtome.experiments.kit.subject import CHECKPOINT, MODEL
 from microtome.experiments.kit.trial_inputs import opened_rows, opened_tokenizer
 from microtome.experiments.kovaleva.attention_drift.plan import AGAIN, BASE
@@ -95,26 +95,16 @@ def drift_rows(
     floor: NDArray[np.float64] | None,  # (layers, heads)
 ) -> list[dict[str, Any]]:
     """A row per head, and one per whole layer (head null)."""
-    n_layers, n_heads = scores["cosine"][0].mean.shape
-    layers = [(i,) for i in range(n_layers)]
-    heads = [(i, j) for (i,) in layers for j in range(n_heads)]
-    return [
-        *(_row(place, 0, scores, None if floor is None else floor[place]) for place in heads),
-        *(
-            _row(place, 1, scores, None if floor is None else floor[place].mean())
-            for place in layers
-        ),
-    ]
-
-
-def _row(place: tuple[int, ...], level: int, scores: Scores, floor: float | None) -> dict[str, Any]:
-    cosine, others, divergence = (scores[name][level].at(*place) for name in MEASURES)
-    return {
-        "layer": place[0],
-        "head": place[1] if len(place) > 1 else None,
-        "cosine": cosine["mean"], "low": cosine["low"], "high": cosine["high"], "n": cosine["n"],
-        "other_heads_cosine": others["mean"],
-        "seed_cosine": None if floor is None else float(floor),
-        "jensen_shannon": divergence["mean"],
-        "jensen_shannon_low": divergence["low"], "jensen_shannon_high": divergence["high"],
-    }  # fmt: skip
+    of_layers = None if floor is None else floor.mean(axis=1)
+    rows = []
+    for level, means in enumerate((floor, of_layers)):
+        cosine, others, divergence = (scores[name][level] for name in MEASURES)
+        rows += head_rows(
+            {
+                "cosine": cosine.mean, "low": cosine.low, "high": cosine.high, "n": cosine.n,
+                "other_heads_cosine": others.mean, "seed_cosine": means,
+                "jensen_shannon": divergence.mean, "jensen_shannon_low": divergence.low,
+                "jensen_shannon_high": divergence.high,
+            }
+        )  # fmt: skip
+    return rows

@@ -39,7 +39,6 @@ OPTIONS = (
 
 def plan(subject: Subject, settings: Mapping[str, Any]) -> list[Trial]:
     """A model without a task head is fine-tuned, once per seed, and compared with itself."""
-    subject = arms.of_asked_length(subject, settings)
     inputs = {name: model_input(settings[name]) for name in (BASE, AGAIN) if settings[name]}
     for name, other in inputs.items():
         check_same_heads(subject, f"--{name} {settings[name]}", other.path)

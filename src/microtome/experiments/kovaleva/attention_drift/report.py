@@ -6,7 +6,7 @@ from typing import Any
 
 from microtome.experiments.kit.head_tables import head_map, name_of
 from microtome.experiments.kit.wording import counted
-from microtome.views import Curve, Series, TidyRow, TidyRows, View, table_of
+from microtome.views import Curve, TidyRow, TidyRows, View, series_of, table_of
 
 
 def views(rows: TidyRows) -> tuple[View, ...]:
@@ -20,25 +20,18 @@ def views(rows: TidyRows) -> tuple[View, ...]:
     return (
         head_map(title, heads, "cosine", value_label="cosine"),
         _curve(layers),
-        table_of("Layer by layer", [dict(row) for row in layers], columns),
+        table_of("Layer by layer", layers, columns),
     )
 
 
 def _curve(layers: TidyRows) -> Curve:
-    x = tuple(float(row["layer"]) for row in layers)
-
-    def floor(name: str, column: str) -> Series:
-        return Series(name, x, tuple(row[column] for row in layers), is_control=True)
-
-    drift = Series(
-        "fine-tuned and pre-trained", x, tuple(row["cosine"] for row in layers),
-        tuple(row["low"] for row in layers), tuple(row["high"] for row in layers),
-    )  # fmt: skip
-    return Curve(
-        "What fine-tuning left of the attention maps", "layer", "cosine",
-        (drift, floor("two seeds", "seed_cosine"), floor("different heads", "other_heads_cosine")),
-        percent=False,
-    )  # fmt: skip
+    series = (
+        series_of("fine-tuned and pre-trained", layers, "layer", "cosine", ends=("low", "high")),
+        series_of("two seeds", layers, "layer", "seed_cosine", is_control=True),
+        series_of("different heads", layers, "layer", "other_heads_cosine", is_control=True),
+    )
+    title = "What fine-tuning left of the attention maps"
+    return Curve(title, "layer", "cosine", series, percent=False)
 
 
 def of_first_seed(rows: TidyRows) -> list[TidyRow]:

@@ -52,7 +52,6 @@ def find_subject(model: str | None, data: DataSpec, settings: Mapping[str, Any])
 
 def plan(subject: Subject, settings: Mapping[str, Any]) -> list[Trial]:
     """One pass over the examples; the classifier's file is part of what is hashed."""
-    subject = arms.of_asked_length(subject, settings)
     if settings[PRETRAINED]:
         check_pretrained(subject, settings)
     head = () if settings[PRETRAINED] else arms.head_first(subject, settings)

@@ -6,7 +6,17 @@ from typing import Any
 
 from microtome.experiments.kit.head_tables import head_map
 from microtome.experiments.kit.wording import percent
-from microtome.views import Cell, Curve, HeatMap, Series, Table, TidyRow, TidyRows, View, table_of
+from microtome.views import (
+    Cell,
+    Curve,
+    HeatMap,
+    Table,
+    TidyRow,
+    TidyRows,
+    View,
+    series_of,
+    table_of,
+)
 
 HETEROGENEOUS = "heterogeneous"
 SHORT = {
@@ -38,20 +48,12 @@ def dominant(rows: TidyRows) -> dict[tuple[int, int], TidyRow]:
 
 def _by_layer(rows: TidyRows) -> Curve:
     layers = [row for row in rows if row["layer"] is not None and row["head"] is None]
-    series = []
-    for pattern in SHORT:
-        points = sorted(
-            (row for row in layers if row["pattern"] == pattern), key=lambda row: row["layer"]
-        )
-        series.append(
-            Series(
-                pattern,
-                tuple(float(row["layer"]) for row in points),
-                tuple(row["share"] for row in points),
-                tuple(row["low"] for row in points),
-                tuple(row["high"] for row in points),
-            )
-        )
+    layers.sort(key=lambda row: row["layer"])
+    by_pattern = {name: [row for row in layers if row["pattern"] == name] for name in SHORT}
+    series = (
+        series_of(name, of_pattern, "layer", "share", ends=("low", "high"))
+        for name, of_pattern in by_pattern.items()
+    )
     return Curve("Attention patterns by layer", "layer", "share of maps", tuple(series))
 
 
@@ -79,7 +81,7 @@ def _dominant(rows: TidyRows) -> Table:
 
 def _overall(rows: TidyRows) -> Table:
     columns = ("pattern", "share", "low", "high", "corrected", "corrected_low", "corrected_high")
-    whole = [dict(row) for row in of_all_maps(rows).values()]
+    whole = list(of_all_maps(rows).values())
     return table_of("Shares of all maps", whole, columns, percent=columns[1:])
 
 

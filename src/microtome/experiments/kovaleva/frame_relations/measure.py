@@ -12,7 +12,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from microtome.edits import Unshare
 from microtome.errors import DataError
-from microtome.experiments.kit.head_tables import head_scores, name_of, number
+from microtome.experiments.kit.head_tables import head_rows, head_scores, name_of
 from microtome.experiments.kit.paired_comparison import Outcome, compared
 from microtome.experiments.kit.trial_inputs import opened_model, opened_rows
 from microtome.experiments.kovaleva.frame_relations.exemplars import (
@@ -131,19 +131,11 @@ def _head_rows(
             reduction.values - reduction.control,
         )
     )  # fmt: skip
-    p, p_max = reduction.test.p, reduction.test.p_max
-    rows = []
-    for place in np.ndindex(*score.mean.shape):
-        on_links, beyond = score.at(*place), excess.at(*place)
-        rows.append(
-            {
-                "layer": place[0], "head": place[1], "score": on_links["mean"],
-                "low": on_links["low"], "high": on_links["high"], "n": on_links["n"],
-                "control": control.at(*place)["mean"],
-                "stripe_control": stripe.at(*place)["mean"],
-                "count_control": count.at(*place)["mean"], "excess": beyond["mean"],
-                "excess_low": beyond["low"], "excess_high": beyond["high"], "p": number(p[place]),
-                "p_max": number(p_max[place]), "n_alone": reduction.n_alone,
-            }
-        )  # fmt: skip
-    return rows
+    return head_rows(
+        {
+            "score": score.mean, "low": score.low, "high": score.high, "n": score.n,
+            "control": control.mean, "stripe_control": stripe.mean, "count_control": count.mean,
+            "excess": excess.mean, "excess_low": excess.low, "excess_high": excess.high,
+            "p": reduction.test.p, "p_max": reduction.test.p_max, "n_alone": reduction.n_alone,
+        }
+    )  # fmt: skip

@@ -44,7 +44,6 @@ OPTIONS = (
 def plan(subject: Subject, settings: Mapping[str, Any]) -> list[Trial]:
     """Chunks of the sweep, random and greedy sets, then one comparison of all of them."""
     _check_counts(settings)
-    subject = arms.of_asked_length(subject, settings)
     head = arms.head_to_score(subject, settings)
     how = {"how": settings["how"]}
     judged = {**how, "metric": chosen_metric(subject, settings)}

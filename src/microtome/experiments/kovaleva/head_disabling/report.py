@@ -20,13 +20,13 @@ FREE = -0.01  # a head is free when it is sure to cost less than a point
 def views(rows: TidyRows) -> tuple[View, ...]:
     """Layer by head, whole layers, the sets, and what was picked on dev and scored on test."""
     sets = [
-        dict(row)
+        row
         for row in measured_rows(rows)
         if row["n_heads_disabled"] and row["layer"] is None and not row.get("chosen")
     ]
     scores = ("value", "delta", "low", "high")
     p_values = ("p", "p_holm", "p_bh", "p_maxt")
-    layers = [dict(row) for row in (*whole_layers(rows), *_best_layer_row(baseline_of(rows)))]
+    layers = [*whole_layers(rows), *_best_layer_row(baseline_of(rows))]
     heads = head_map(
         "Change when one head is disabled",
         single_heads(rows),
@@ -42,7 +42,7 @@ def views(rows: TidyRows) -> tuple[View, ...]:
             "Random sets of heads disabled", sets, ("n_heads_disabled", *scores), percent=scores
         ),
     ]
-    if on_test := [dict(row) for row in rows_on_test(rows)]:
+    if on_test := rows_on_test(rows):
         columns = ("target", "picked_on", "split", *scores, "n")
         title = "The best head and the best layer on dev, scored on test"
         tables.append(table_of(title, on_test, columns, percent=scores))

@@ -43,7 +43,6 @@ def plan(subject: Subject, settings: Mapping[str, Any]) -> list[Trial]:
             f"{subject.model} is fine-tuned already, and initialization compares the starts",
             "give the pre-trained model",
         )
-    subject = arms.of_asked_length(subject, settings)
     heads = subject.trial(
         "initialization.score_untrained_heads",
         {"heads": settings["heads"]},

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from transformers import PreTrainedModel
 
-from microtome.experiments.kit.head_tables import head_scores, number, p_of_mean
+from microtome.experiments.kit.head_tables import head_rows, head_scores, p_of_mean
 from microtome.experiments.kit.subject import MODEL
 from microtome.experiments.kit.trial_inputs import opened_model, opened_texts
 from microtome.experiments.kovaleva.linguistic_features.plan import BASE
@@ -93,29 +93,26 @@ def _head_rows(
     received: Received, feature: str, base: Values | None, clusters: NDArray[np.int64] | None
 ) -> list[dict[str, Any]]:
     values, control = received.marked.values[feature], received.marked.control[feature]
-    score = head_scores(values, clusters=clusters)
-    scaled = head_scores(values * received.units.sizes[:, None, None], clusters=clusters)
-    chance = head_scores(control, clusters=clusters)
-    excess = head_scores(values - control, clusters=clusters)
-    p = received.random.tests[feature].p_max
-    change = None if base is None else head_scores(values - base, clusters=clusters)
-    p_change = None if base is None else p_of_mean(values - base, clusters=clusters)
-    rows = []
-    for place in np.ndindex(*score.mean.shape):
-        attention, beyond = score.at(*place), excess.at(*place)
-        row = {
-            "layer": place[0], "head": place[1], "attention": attention["mean"],
-            "low": attention["low"], "high": attention["high"], "n": attention["n"],
-            "times_length": scaled.at(*place)["mean"], "control": chance.at(*place)["mean"],
-            "excess": beyond["mean"], "excess_low": beyond["low"], "excess_high": beyond["high"],
-            "p_maxt": number(p[place]),
-            "change": None, "change_low": None, "change_high": None, "p_change": None,
-        }  # fmt: skip
-        if change is not None and p_change is not None:
-            moved = change.at(*place)
-            row |= {
-                "change": moved["mean"], "change_low": moved["low"], "change_high": moved["high"],
-                "p_change": number(p_change[place]),
-            }  # fmt: skip
-        rows.append(row)
-    return rows
+    score, scaled, chance, excess = (
+        head_scores(each, clusters=clusters)
+        for each in (
+            values,
+            values * received.units.sizes[:, None, None],
+            control,
+            values - control,
+        )
+    )
+    changes = dict.fromkeys(("change", "change_low", "change_high", "p_change"))
+    if base is not None:
+        change = head_scores(values - base, clusters=clusters)
+        p_change = p_of_mean(values - base, clusters=clusters)
+        tables = (change.mean, change.low, change.high, p_change)
+        changes = dict(zip(changes, tables, strict=True))
+    return head_rows(
+        {
+            "attention": score.mean, "low": score.low, "high": score.high, "n": score.n,
+            "times_length": scaled.mean, "control": chance.mean, "excess": excess.mean,
+            "excess_low": excess.low, "excess_high": excess.high,
+            "p_maxt": received.random.tests[feature].p_max, **changes,
+        }
+    )  # fmt: skip

@@ -42,7 +42,6 @@ OPTIONS = (
 
 def plan(subject: Subject, settings: Mapping[str, Any]) -> list[Trial]:
     """One pass per checkpoint over the annotated text; a fine-tuning before it on request."""
-    subject = arms.of_asked_length(subject, settings)
     if settings["mode"] not in MODES:
         raise RequestError(f"--mode must be paper or word, got {settings['mode']}")
     parse_features(settings["features"])

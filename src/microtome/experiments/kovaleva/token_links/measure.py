@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from transformers import PreTrainedModel
 
-from microtome.experiments.kit.head_tables import head_scores, number
+from microtome.experiments.kit.head_tables import head_rows, head_scores
 from microtome.experiments.kit.trial_inputs import opened_model, opened_texts
 from microtome.families import adapt
 from microtome.observe import HeadMeans, stream
@@ -78,26 +78,22 @@ def _head_rows(
     diagonal: NDArray[np.float64],  # (layers, heads)
     clusters: NDArray[np.int64] | None,
 ) -> list[dict[str, Any]]:
-    score = head_scores(reduction.values, clusters=clusters)
-    control = head_scores(reduction.control, clusters=clusters)
-    stripe = head_scores(reduction.stripe, clusters=clusters)
-    excess = head_scores(reduction.values - reduction.control, clusters=clusters)
-    p = reduction.test.p_max
-    rows = []
-    for place in np.ndindex(*score.mean.shape):
-        attention, beyond = score.at(*place), excess.at(*place)
-        rows.append(
-            {
-                "layer": place[0], "head": place[1], "attention": attention["mean"],
-                "low": attention["low"], "high": attention["high"], "n": attention["n"],
-                "control": control.at(*place)["mean"],
-                "stripe_control": stripe.at(*place)["mean"], "excess": beyond["mean"],
-                "excess_low": beyond["low"], "excess_high": beyond["high"],
-                "p_maxt": number(p[place]), "diagonal": float(diagonal[place]),
-                "n_links": reduction.n_links, "n_alone": reduction.n_alone, "feature": None,
-            }
-        )  # fmt: skip
-    return rows
+    score, control, stripe, excess = (
+        head_scores(values, clusters=clusters)
+        for values in (
+            reduction.values, reduction.control, reduction.stripe,
+            reduction.values - reduction.control,
+        )
+    )  # fmt: skip
+    return head_rows(
+        {
+            "attention": score.mean, "low": score.low, "high": score.high, "n": score.n,
+            "control": control.mean, "stripe_control": stripe.mean, "excess": excess.mean,
+            "excess_low": excess.low, "excess_high": excess.high, "p_maxt": reduction.test.p_max,
+            "diagonal": diagonal, "n_links": reduction.n_links, "n_alone": reduction.n_alone,
+            "feature": None,
+        }
+    )  # fmt: skip
 
 
 def cls_rows(model: PreTrainedModel, texts: AnnotatedTexts) -> list[dict[str, Any]]:
@@ -107,23 +103,20 @@ def cls_rows(model: PreTrainedModel, texts: AnnotatedTexts) -> list[dict[str, An
     marks = feature_marks(texts, units, (*FEATURES, MARKS))
     reduction = MarkedAttention(marks, ~texts.special, units.received_from_first, layer=last)
     stream(model, texts, [reduction])
-    rows = []
+    rows: list[dict[str, Any]] = []
     for feature, values in reduction.values.items():
         if np.isnan(values).all():
             continue
         score = head_scores(values, clusters=texts.clusters)
         chance = head_scores(reduction.control[feature], clusters=texts.clusters)
-        for head in range(values.shape[-1]):
-            attention, control = score.at(0, head), chance.at(0, head)["mean"]
-            rows.append(
-                {
-                    "link": CLS, "direction": f"{CLS}→{feature}", "layer": last, "head": head,
-                    "attention": attention["mean"], "low": attention["low"],
-                    "high": attention["high"], "n": attention["n"], "control": control,
-                    "stripe_control": None,
-                    "excess": None if control is None else attention["mean"] - control,
-                    "excess_low": None, "excess_high": None, "p_maxt": None, "diagonal": None,
-                    "n_links": None, "n_alone": None, "feature": feature,
-                }
-            )  # fmt: skip
+        by_head = head_rows(
+            {
+                "attention": score.mean, "low": score.low, "high": score.high, "n": score.n,
+                "control": chance.mean, "stripe_control": None, "excess": score.mean - chance.mean,
+                "excess_low": None, "excess_high": None, "p_maxt": None, "diagonal": None,
+                "n_links": None, "n_alone": None, "feature": feature,
+            }
+        )  # fmt: skip
+        which = {"link": CLS, "direction": f"{CLS}→{feature}"}
+        rows += [{**which, **row, "layer": last} for row in by_head]
     return rows

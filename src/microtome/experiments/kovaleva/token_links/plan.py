@@ -38,7 +38,6 @@ OPTIONS = (
 
 def plan(subject: Subject, settings: Mapping[str, Any]) -> list[Trial]:
     """One pass over the annotated text; a fine-tuning before it on request."""
-    subject = arms.of_asked_length(subject, settings)
     text, inputs = annotated_text.chosen_text(subject, settings, words_suffice=True)
     if settings["links"]:  # links that the text can't have are refused before anything runs
         treebank = inputs.get(annotated_text.TREEBANK)

@@ -22,7 +22,6 @@ from microtome.experiments.kit.arms import (
     MAX_LENGTH,
     asked_recipe,
     n_rows_of,
-    of_asked_length,
 )
 from microtome.experiments.kit.options import Option
 from microtome.experiments.kit.seed_curves import size_name
@@ -65,7 +64,6 @@ OPTIONS = (
 
 def plan(subject: Subject, settings: Mapping[str, Any]) -> list[Trial]:
     """One pass of the encoder and one of a random one for every size and seed."""
-    subject = of_asked_length(subject, settings)
     check(subject, settings)
     asked_recipe(subject, settings)
     recipe = {option.name: settings[option.name] for option in PAPERS_RECIPE}

@@ -79,9 +79,7 @@ def _table(rows: TidyRows) -> View:
         "recipe", "fraction", "seed", "removed", "value", "delta", "delta_low", "delta_high",
     )  # fmt: skip
     shown = [
-        dict(row)
-        for row in rows
-        if row["encoder"] == PRETRAINED and row["metric"] == row["primary"]
+        row for row in rows if row["encoder"] == PRETRAINED and row["metric"] == row["primary"]
     ]
     title = "Every depth, and the change against the whole encoder on the same rows"
     return table_of(title, shown, columns, percent=columns[4:])

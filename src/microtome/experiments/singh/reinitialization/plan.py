@@ -26,7 +26,6 @@ from microtome.experiments.kit.arms import (
     arm_trials,
     asked_recipe,
     n_rows_of,
-    of_asked_length,
 )
 from microtome.experiments.kit.layers import Layers, checked_counts, layers_of
 from microtome.experiments.kit.options import Option
@@ -59,7 +58,6 @@ OPTIONS = (
 
 def plan(subject: Subject, settings: Mapping[str, Any]) -> list[Trial]:
     """One fine-tuning per count, size and seed; then the concavity of every curve."""
-    subject = of_asked_length(subject, settings)
     asked_recipe(subject, settings)
     layers = layers_of(subject.model_path)
     places = places_of(settings, layers.count)

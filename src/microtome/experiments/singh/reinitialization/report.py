@@ -67,7 +67,7 @@ def views(rows: TidyRows) -> tuple[View, ...]:
     ends = ("value", "low", "high", "signed", "signed_low", "signed_high")
     columns = ("fraction", "seed", *ends, "n_counts")
     title = "Area between curve and chord (points; signed: above the chord is positive)"
-    return curve, table_of(title, [dict(row) for row in shapes], columns, percent=ends)
+    return curve, table_of(title, shapes, columns, percent=ends)
 
 
 def _single_layers(rows: TidyRows, metric: str) -> Curve:

@@ -20,7 +20,6 @@ from microtome.experiments.kit.arms import (
     Arm,
     asked_recipe,
     n_rows_of,
-    of_asked_length,
     refuse_training_options,
     training_trial,
 )
@@ -65,7 +64,6 @@ def plan(subject: Subject, settings: Mapping[str, Any]) -> list[Trial]:
             "weight-drift needs two checkpoints, and one was given",
             "name the pre-trained one: --base MODEL; or a task to fine-tune on here: --task TASK",
         )
-    subject = of_asked_length(subject, settings)
     asked_recipe(subject, settings)
     unsharing = layers_of(subject.model_path).first_edit
     trials = []
