@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from microtome.cli import parameters as given
+from microtome.cli.option_groups import takes_data
 from microtome.cli.output import log, show, table
 from microtome.errors import RequestError
-from microtome.tasks import DataSpec
+from microtome.tasks.data_spec import DataSpec
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -25,16 +26,12 @@ FitText = Annotated[
 ]
 
 
+@takes_data(without=("dev_data", "label_column", "labels", "skip_unknown_labels", "revision"))
 def decode(
     model: given.Model,
+    *,
     text: Annotated[str | None, typer.Option("--text", help="One text to decode.")] = None,
-    task: given.Task = None,
-    data: given.Data = None,
-    split: given.Split = None,
-    limit: given.Limit = None,
-    seed: given.Seed = 0,
-    text_column: given.TextColumn = None,
-    pair_column: given.PairColumn = None,
+    rows: DataSpec,
     readout: ReadoutName = "auto",
     graft: Graft = None,
     fit_text: FitText = None,
@@ -55,22 +52,19 @@ def decode(
     from microtome.experiments.kao.decoding.plan import ReadoutRequest
     from microtome.models.source import resolve
 
-    spec = DataSpec(
-        task, data, split, limit, seed, text_column=text_column, pair_column=pair_column
-    )
-    if (text is None) == spec.is_empty:
+    if (text is None) == rows.is_empty:
         raise RequestError(
             f"expected one text or a data set, got {'neither' if text is None else 'both'}",
             'give --text "…", or --task and --data',
         )
     request = ReadoutRequest(readout, graft, fit_text)
-    request.check(spec)
+    request.check(rows)
     source = resolve(model, revision=revision)
 
     from microtome.experiments.kao.decoding.document import decoded_document
 
     document = decoded_document(
-        source, spec, text=text, readout=request, special=special, max_length=max_length,
+        source, rows, text=text, readout=request, special=special, max_length=max_length,
         device=device, allow_pickle=allow_pickle, tell=log,
     )  # fmt: skip
     document["model"] = model

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from microtome.cli import parameters as given
-from microtome.cli.data_options import takes_data
+from microtome.cli.option_groups import takes_data
 from microtome.cli.output import log, print_notes, show, table
 from microtome.tasks.data_spec import DataSpec
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 def evaluate(
     model: given.Model,
     rows: DataSpec,
-    seed: given.Seed = 0,
+    seed: int = 0,
     max_length: given.MaxLength = None,
     device: given.Device = "cpu",
     allow_pickle: given.AllowPickle = False,
-    revision: given.Revision = None,
+    revision: str | None = None,
     json: given.Json = False,
 ) -> None:
     """Measure a model with a task head: the task's official metrics, each with an interval.

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from microtome.cli import parameters as given
-from microtome.cli.data_options import takes_data
+from microtome.cli.option_groups import takes_data, takes_recipe
 from microtome.cli.output import log, show, table
 from microtome.cli.progress import progress
-from microtome.cli.recipe_options import takes_recipe
 from microtome.tasks.data_spec import DataSpec
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ def finetune(
         list[str] | None, typer.Option("--edit", help="Applied before training; may be repeated.")
     ] = None,
     fraction: given.Fraction = 1.0,
-    seed: given.Seed = 0,
+    seed: int = 0,
     layerdrop: Annotated[
         float | None, typer.Option("--layerdrop", help="Chance that a layer is left out of a step.")
     ] = None,
@@ -42,7 +41,7 @@ def finetune(
         bool, typer.Option("--new-head", help="Replace a head that was made for another task.")
     ] = False,
     device: given.Device = "cpu",
-    revision: given.Revision = None,
+    revision: str | None = None,
     json: given.Json = False,
 ) -> None:
     """Fine-tune a model on a task's training rows, with edits applied first if any are given.

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from microtome.cli import parameters as given
-from microtome.cli.data_options import takes_data
 from microtome.cli.experiment_options import help_of, read_options
+from microtome.cli.option_groups import takes_data, takes_recipe
 from microtome.cli.output import log, print_notes, show, table
-from microtome.cli.recipe_options import takes_recipe
 from microtome.errors import RequestError
 from microtome.tasks.data_spec import DataSpec
 from microtome.views import Table, TidyRow
@@ -49,7 +48,7 @@ def run(
     device: given.Device = "cpu",
     retry_failed: given.RetryFailed = False,
     track: given.Track = None,
-    revision: given.Revision = None,
+    revision: str | None = None,
     json: given.Json = False,
     wants_help: WantsHelp = False,
 ) -> None:
@@ -169,7 +168,7 @@ def examine(
     ray_address: given.RayAddress = None,
     device: given.Device = "cpu",
     retry_failed: given.RetryFailed = False,
-    revision: given.Revision = None,
+    revision: str | None = None,
     json: given.Json = False,
 ) -> None:
     """The standard examination: which layers and heads matter, what may be cut, what it saves.
