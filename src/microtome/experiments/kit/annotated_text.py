@@ -5,7 +5,7 @@ Planning chooses (:func:`chosen_text`), and a trial opens what was chosen (:func
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -73,10 +73,8 @@ def sample_passages(subject: Subject, text: Mapping[str, Any], path: Path | None
     """Enough passages to tell, when trials are planned, what the annotation holds."""
     if path is not None:
         return treebank_passages(path)
-    if text["text"] == "gold":
-        return list(gold_passages(subject.dataset))
-    tagger = load_tagger(text["tagger"]) if text["text"] == "tagger" else cut_into_words
-    return list(islice(tagged_passages(subject.dataset, tagger), 1))
+    passages = _passages_of(text, subject.dataset)
+    return list(passages if text["text"] == "gold" else islice(passages, 1))
 
 
 def opened_passages(
@@ -88,8 +86,11 @@ def opened_passages(
         rows = request["rows"]
         return treebank_passages(treebank, limit=rows.get("limit"), seed=rows.get("seed", 0))
     assert dataset is not None
-    if request["text"] == "gold":
-        return list(gold_passages(dataset))
-    if request["text"] == "tagger":
-        return list(tagged_passages(dataset, load_tagger(request["tagger"])))
-    return list(tagged_passages(dataset, cut_into_words))
+    return list(_passages_of(request, dataset))
+
+
+def _passages_of(text: Mapping[str, Any], dataset: Dataset) -> Iterable[Passage]:
+    if text["text"] == "gold":
+        return gold_passages(dataset)
+    tagger = load_tagger(text["tagger"]) if text["text"] == "tagger" else cut_into_words
+    return tagged_passages(dataset, tagger)

@@ -10,6 +10,7 @@ from microtome.edits.depth import DepthEdit, DepthRules, new_order
 from microtome.errors import EditError, RequestError
 from microtome.models.checkpoint import look_at_fetched
 
+LAYERS_PER_TRIAL = 3  # a killed sweep loses at most what begins at these
 MOST_SHARED = 50  # the papers' last depth for models that share their layers
 
 
@@ -48,6 +49,12 @@ class Layers:
     def after_unsharing(self, edits: str = "") -> str:
         """``edits`` after the edit that gives each layer weights of its own."""
         return " | ".join(part for part in (self.first_edit, edits) if part)
+
+
+def layer_chunks(n_layers: int) -> list[tuple[int, int]]:
+    """The layers of a sweep in chunks, a trial each: the first of them, and the one after."""
+    starts = range(0, n_layers, LAYERS_PER_TRIAL)
+    return [(first, min(first + LAYERS_PER_TRIAL, n_layers)) for first in starts]
 
 
 def layers_of(folder: Path) -> Layers:

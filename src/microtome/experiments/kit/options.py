@@ -35,10 +35,11 @@ class Option:
 
     def read(self, text: str) -> Any:  # noqa: ANN401  # as many types as kinds
         """The value that ``text`` says."""
+        reader, expected = _KINDS[self.kind]
         try:
-            return _READERS[self.kind](text)
+            return reader(text)
         except (ValueError, MicrotomeError) as error:
-            raise RequestError(f"{self.flag} expects {_WANTED[self.kind]}, got {text!r}") from error
+            raise RequestError(f"{self.flag} expects {expected}, got {text!r}") from error
 
 
 def _fraction(text: str) -> float:
@@ -73,23 +74,17 @@ def _numbers(text: str) -> list[int]:
     return list(dict.fromkeys(parse_ranges(text)))
 
 
-_READERS: Mapping[Kind, Callable[[str], Any]] = {
-    "text": str,
-    "whole": int,
-    "number": _number,
-    "numbers": _numbers,
-    "fractions": lambda text: [_fraction(word) for word in _words(text)],
-    "words": _words,
-    "model": str,
-    "path": _path,
-}
-_WANTED: Mapping[Kind, str] = {
-    "text": "a text",
-    "whole": "a whole number",
-    "number": "a number",
-    "numbers": "whole numbers, as 0-12 or 0,1,2",
-    "fractions": "training sizes, as 1,0.1,640 (1 all, below 1 a share, from 2 rows)",
-    "words": "names with commas between them",
-    "model": "a model",
-    "path": "a file or folder that exists",
+# How each kind is read, and what it is called in an error.
+_KINDS: Mapping[Kind, tuple[Callable[[str], Any], str]] = {
+    "text": (str, "a text"),
+    "whole": (int, "a whole number"),
+    "number": (_number, "a number"),
+    "numbers": (_numbers, "whole numbers, as 0-12 or 0,1,2"),
+    "fractions": (
+        lambda text: [_fraction(word) for word in _words(text)],
+        "training sizes, as 1,0.1,640 (1 all, below 1 a share, from 2 rows)",
+    ),
+    "words": (_words, "names with commas between them"),
+    "model": (str, "a model"),
+    "path": (_path, "a file or folder that exists"),
 }

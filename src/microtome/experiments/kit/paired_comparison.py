@@ -6,7 +6,7 @@ Benjamini–Hochberg and by max-T; the best is picked on some rows and scored on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -56,20 +56,6 @@ def baseline_row(baseline: Outcome, dataset: Dataset, *, metric: str) -> dict[st
     }  # fmt: skip
 
 
-def compared(
-    variants: Mapping[str, Outcome], baseline: Outcome, *, metric: str, clusters: Clusters = None
-) -> list[dict[str, Any]]:
-    """One row per variant; all of them together are what is corrected for."""
-    return VariantSweep(variants, baseline, clusters).rows(metric) if variants else []
-
-
-def picked(
-    names: Sequence[str], variants: Sequence[Outcome], baseline: Outcome, *, clusters: Clusters
-) -> dict[str, Any]:
-    """What the best variant is worth, the papers' way and honestly; the mean of all variants."""
-    return VariantSweep(dict(zip(names, variants, strict=True)), baseline, clusters).selection()
-
-
 @dataclass(frozen=True, eq=False)
 class VariantSweep:
     """Variants by name against their baseline, by one metric on the same rows.
@@ -83,6 +69,8 @@ class VariantSweep:
 
     def rows(self, metric: str) -> list[dict[str, Any]]:
         """One row per variant; all of them together are what is corrected for."""
+        if not self.variants:
+            return []
         differences = self._comparisons()
         p = np.array([compared.p for compared in differences])
         corrected = zip(holm(p), benjamini_hochberg(p), self._max_t.p, strict=True)

@@ -10,7 +10,6 @@ seeds, and the best depth is picked on some rows and seeds and scored on others.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from microtome.errors import RequestError
@@ -47,16 +46,6 @@ OPTIONS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class TrainedRun:
-    """One depth trained with one seed: the training, and the trial that gives its rows."""
-
-    depth: Depth
-    seed: int
-    training: Trial
-    rows: Trial
-
-
 def plan(subject: Subject, settings: Mapping[str, Any]) -> list[Trial]:
     """Every depth decoded, then trained with every seed; the baseline is one of them."""
     stack = layers_of(subject.model_path)
@@ -75,13 +64,18 @@ def plan(subject: Subject, settings: Mapping[str, Any]) -> list[Trial]:
         trials += _scan_trials(subject, stack, readout)
     if settings["zero_shot"]:
         return trials
-    runs = [
-        TrainedRun(depth, seed, *_arm_trials(subject, settings, depth, seed))
+    runs = {
+        (depth, seed): _arm_trials(subject, settings, depth, seed)
         for depth in depths
         for seed in _seeds(settings, depth)
+    }
+    trained = [trial for pair in runs.values() for trial in pair]
+    picks = [
+        _pick_trial(subject, strategy, {run: training for run, (training, _) in runs.items()})
+        for strategy in dict.fromkeys(depth.strategy for depth in depths)
+        if is_deeper(strategy)
     ]
-    trained = [trial for run in runs for trial in (run.training, run.rows)]
-    return [*trials, *trained, *_pick_trials(subject, runs)]
+    return [*trials, *trained, *picks]
 
 
 def _scan_trials(subject: Subject, stack: Layers, readout: str) -> list[Trial]:
@@ -114,30 +108,22 @@ def _arm_trials(
     return arm_trials(subject, NAME, settings, arm)
 
 
-def _pick_trials(subject: Subject, runs: list[TrainedRun]) -> list[Trial]:
-    """One trial per way to make the model deeper: which depth is best, and what it is worth."""
-    by_strategy: dict[str, list[TrainedRun]] = {}
-    for run in runs:
-        by_strategy.setdefault(run.depth.strategy, []).append(run)
-    baseline = by_strategy[BASELINE]
-    return [
-        _pick_trial(subject, strategy, baseline, deeper)
-        for strategy, deeper in by_strategy.items()
-        if is_deeper(strategy)
-    ]
-
-
 def _pick_trial(
-    subject: Subject, strategy: str, baseline: list[TrainedRun], deeper: list[TrainedRun]
+    subject: Subject, strategy: str, trainings: Mapping[tuple[Depth, int], Trial]
 ) -> Trial:
-    runs = [*baseline, *deeper]
+    """Which depth of one way to make the model deeper is best, and what it is worth."""
+    arms = {
+        (depth.n_layers, seed): trial
+        for (depth, seed), trial in trainings.items()
+        if depth.strategy in (BASELINE, strategy)
+    }
+    (n_baseline, _), *_ = arms
     request = {
         "strategy": strategy,
-        "n_baseline": baseline[0].depth.n_layers,
-        "arms": [[run.depth.n_layers, run.seed, run.training.hash] for run in runs],
+        "n_baseline": n_baseline,
+        "arms": [[*run, trial.hash] for run, trial in arms.items()],
     }
-    needs = tuple(run.training for run in runs)
-    label = f"pick a depth ({strategy})"
+    needs, label = tuple(arms.values()), f"pick a depth ({strategy})"
     return subject.trial("duplication.pick_depth", request, needs=needs, label=label)
 
 

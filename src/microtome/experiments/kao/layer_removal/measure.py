@@ -13,7 +13,7 @@ from microtome.edits import parse
 from microtome.errors import RunError
 from microtome.experiments.kao.layer_removal.cuts import Cut, all_cuts, cuts_of
 from microtome.experiments.kao.layer_removal.stored_cuts import StoredCuts
-from microtome.experiments.kit.paired_comparison import Outcome, compare, compared, picked
+from microtome.experiments.kit.paired_comparison import Outcome, VariantSweep, compare
 from microtome.experiments.kit.stored_predictions import on_rows, score_on
 from microtome.experiments.kit.trial_inputs import opened_rows, opened_unshared
 from microtome.families import adapt
@@ -91,16 +91,14 @@ def compare_cuts(request: Mapping[str, Any], context: Context) -> Result:
     named = cuts_of(request["strategy"], stack.n_layers, stack.rules)
     made = {name: cut for name, cut in named.items() if cut.order}
     variants = {name: stored.outcomes[cut.name] for name, cut in made.items()}
-    clusters = stored.dataset.clusters
-    base = stored.baseline_row()
-    if variants:
-        base |= picked(list(variants), list(variants.values()), stored.baseline, clusters=clusters)
+    sweep = VariantSweep(variants, stored.baseline, stored.dataset.clusters)
+    base = stored.baseline_row() | (sweep.selection() if variants else {})
     rows = [
         row
         | stored.price(made[row["target"]])
         | stored.answer_columns(stored.logits[made[row["target"]].name])
         | {"low_corrected": stored.corrected_low(made[row["target"]])}
-        for row in compared(variants, stored.baseline, metric=metric, clusters=clusters)
+        for row in sweep.rows(metric)
     ]
     refused = [
         refused_row(name, stored.edit_text(cut), metric, cut.refusal)

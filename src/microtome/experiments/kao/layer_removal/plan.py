@@ -15,7 +15,7 @@ from typing import Any
 from microtome.experiments.kao.layer_removal.cuts import STRATEGIES
 from microtome.experiments.kit import arms
 from microtome.experiments.kit.arms import head_to_score
-from microtome.experiments.kit.layers import layers_of
+from microtome.experiments.kit.layers import layer_chunks, layers_of
 from microtome.experiments.kit.subject import Subject
 from microtome.runs import Trial
 
@@ -25,7 +25,6 @@ COLUMNS = (
     "strategy", "edit", "layers", "metric", "value", "delta", "low", "high", "p", "p_holm",
     "p_bh", "p_maxt", "parameters", "flops_per_token", "speed",
 )  # fmt: skip
-LAYERS_PER_TRIAL = 3  # a killed sweep loses at most the blocks that begin at these
 OPTIONS = arms.OPTIONS
 
 
@@ -38,7 +37,6 @@ def plan(subject: Subject, settings: Mapping[str, Any]) -> list[Trial]:
     """
     head = head_to_score(subject, settings)
     n_layers = layers_of(subject.model_path).count
-    starts = range(0, n_layers, LAYERS_PER_TRIAL)
     answers = [
         subject.trial(
             "layer-removal.predict_cuts",
@@ -46,7 +44,7 @@ def plan(subject: Subject, settings: Mapping[str, Any]) -> list[Trial]:
             needs=head,
             label=f"remove blocks from layers {first}–{last - 1} on",
         )
-        for first, last in ((first, min(first + LAYERS_PER_TRIAL, n_layers)) for first in starts)
+        for first, last in layer_chunks(n_layers)
     ]
     times = [
         subject.trial(

@@ -47,7 +47,13 @@ def plan(subject: Subject, settings: Mapping[str, Any]) -> list[Trial]:
             f"{subject.model} is fine-tuned, and drift is a distance from the pre-trained model",
             "name that one: --base MODEL",
         )
-    tuned = {} if subject.has_task_head else _finetunings(subject, settings)
+    # Seed 0 is the very fine-tuning that other experiments ask for.
+    tuned = {
+        seed: training_trial(
+            subject, settings, Arm(seed=seed, label=f"fine-tune {subject.model}, seed {seed}")
+        )
+        for seed in (() if subject.has_task_head else settings["seeds"])
+    }
     comparison = subject.trial(
         "attention-drift.compare",
         {"seeds": {trial.hash: seed for seed, trial in tuned.items()}},
@@ -74,13 +80,3 @@ def check_same_heads(subject: Subject, name: str, folder: Path) -> None:
                 f"expected {name} to have {meaning} {expected}, as {subject.model} has, got {got}",
                 "heads can be compared one by one only where the models have the same shape",
             )
-
-
-def _finetunings(subject: Subject, settings: Mapping[str, Any]) -> dict[int, Trial]:
-    """Seed 0 is the very fine-tuning that other experiments ask for."""
-    return {
-        seed: training_trial(
-            subject, settings, Arm(seed=seed, label=f"fine-tune {subject.model}, seed {seed}")
-        )
-        for seed in settings["seeds"]
-    }

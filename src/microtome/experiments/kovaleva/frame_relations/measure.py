@@ -13,7 +13,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from microtome.edits import Unshare
 from microtome.errors import DataError
 from microtome.experiments.kit.head_tables import head_rows, head_scores, name_of
-from microtome.experiments.kit.paired_comparison import Outcome, compared
+from microtome.experiments.kit.paired_comparison import Outcome, VariantSweep
 from microtome.experiments.kit.trial_inputs import opened_model, opened_rows
 from microtome.experiments.kovaleva.frame_relations.exemplars import (
     Clustered,
@@ -83,14 +83,13 @@ def costs_of_disabling(
         return outcome(dataset, scored(model, dataset, encoded, logits), metric)
 
     variants = {name: outcome_of(logits) for name, logits in zip(names, swept.logits, strict=True)}
-    baseline = outcome_of(swept.baseline)
-    rows = compared(variants, baseline, metric=metric, clusters=dataset.clusters)
+    sweep_of_heads = VariantSweep(variants, outcome_of(swept.baseline), dataset.clusters)
     return {
         row["target"]: {
             "metric": metric, "disabled_value": row["value"], "delta": row["delta"],
             "delta_low": row["low"], "delta_high": row["high"], "delta_p_holm": row["p_holm"],
         }
-        for row in rows
+        for row in sweep_of_heads.rows(metric)
     }  # fmt: skip
 
 

@@ -121,7 +121,7 @@ def _compared(sets: HeadSets, metric: str) -> Iterator[dict[str, Any]]:
         **place(BASELINE), "primary": sets.metric, "edit": sets.first_edit,
     }  # fmt: skip
     for group in (heads, layers, random_sets):  # heads compete with heads, layers with layers
-        for row in group.rows(metric) if group.variants else ():
+        for row in group.rows(metric):
             edit = edit_of(row["target"].split(), sets.how, sets.first_edit)
             yield {**row, **place(row["target"]), "primary": sets.metric, "edit": edit}
 

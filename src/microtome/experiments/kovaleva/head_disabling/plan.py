@@ -17,7 +17,7 @@ from typing import Any
 
 from microtome.errors import RequestError
 from microtome.experiments.kit import arms
-from microtome.experiments.kit.layers import layers_of
+from microtome.experiments.kit.layers import layer_chunks, layers_of
 from microtome.experiments.kit.options import Option
 from microtome.experiments.kit.subject import Subject
 from microtome.runs import Trial
@@ -30,7 +30,6 @@ COLUMNS = (
     "p_bh", "p_maxt",
 )  # fmt: skip
 TEST = "test"  # a split
-LAYERS_PER_TRIAL = 3  # a killed sweep loses at most these
 OPTIONS = (
     Option("how", "uniform", "uniform: 1/L; zero: no output at all"),
     Option("metric", None, "of the task's, the one that is shown; its first unless given"),
@@ -47,60 +46,37 @@ def plan(subject: Subject, settings: Mapping[str, Any]) -> list[Trial]:
     head = arms.head_to_score(subject, settings)
     how = {"how": settings["how"]}
     judged = {**how, "metric": chosen_metric(subject, settings)}
-    chunks = _sweep(subject, how, head)
-    sets = _random_sets(subject, how | {"sets": settings["random_sets"]}, head)
-    comparison = subject.trial(
-        "head-disabling.compare", judged, needs=(*head, *chunks, *sets), label="compare"
-    )
-    trials = [*head, *chunks, *sets]
-    if settings["splits"]:
-        trials.append(_greedy(subject, judged | {"splits": settings["splits"]}, (*head, *chunks)))
-    trials.append(comparison)
-    if settings["test_split"]:
-        trials.append(_on_test(subject, judged, (*head, *chunks)))
-    return trials
-
-
-def _sweep(subject: Subject, how: Mapping[str, Any], head: tuple[Trial, ...]) -> list[Trial]:
-    """Every head and every layer disabled, some layers to a trial."""
-    n_layers = layers_of(subject.model_path).count
-    starts = range(0, n_layers, LAYERS_PER_TRIAL)
-    return [
+    chunks = [
         subject.trial(
-            "head-disabling.sweep",
-            {"layers": [first, last], **how},
-            needs=head,
+            "head-disabling.sweep", {"layers": [first, last], **how}, needs=head,
             label=f"disable heads of layers {first}–{last - 1}",
         )
-        for first, last in ((first, min(first + LAYERS_PER_TRIAL, n_layers)) for first in starts)
-    ]
-
-
-def _random_sets(
-    subject: Subject, request: Mapping[str, Any], head: tuple[Trial, ...]
-) -> list[Trial]:
-    """Sets of random heads, if there are to be any."""
-    if not request["sets"]:
-        return []
-    label = "disable random sets of heads"
-    asked = {**request, "seed": 0}
-    return [subject.trial("head-disabling.sweep_random_sets", asked, needs=head, label=label)]
-
-
-def _greedy(subject: Subject, request: Mapping[str, Any], needs: tuple[Trial, ...]) -> Trial:
-    """Sets chosen on halves of the rows."""
-    label = "choose sets of heads greedily"
-    return subject.trial("head-disabling.choose_greedily", request, needs=needs, label=label)
-
-
-def _on_test(subject: Subject, judged: Mapping[str, Any], needs: tuple[Trial, ...]) -> Trial:
-    """The head and the layer that the measured rows pick, scored on the test split."""
-    return on_test_split(subject).trial(
-        "head-disabling.score_on_test",
-        {**judged, "picked_on": subject.data.split},
-        needs=needs,
-        label="score the best head and layer on test",
+        for first, last in layer_chunks(layers_of(subject.model_path).count)
+    ]  # fmt: skip
+    swept = (*head, *chunks)
+    trials = list(swept)
+    if settings["random_sets"]:
+        request = {**how, "sets": settings["random_sets"], "seed": 0}
+        label = "disable random sets of heads"
+        trials.append(
+            subject.trial("head-disabling.sweep_random_sets", request, needs=head, label=label)
+        )
+    comparison = subject.trial(
+        "head-disabling.compare", judged, needs=tuple(trials), label="compare"
     )
+    if settings["splits"]:
+        request = judged | {"splits": settings["splits"]}
+        label = "choose sets of heads greedily"
+        trials.append(
+            subject.trial("head-disabling.choose_greedily", request, needs=swept, label=label)
+        )
+    trials.append(comparison)
+    if settings["test_split"]:
+        request = {**judged, "picked_on": subject.data.split}
+        label = "score the best head and layer on test"
+        test = on_test_split(subject)
+        trials.append(test.trial("head-disabling.score_on_test", request, needs=swept, label=label))
+    return trials
 
 
 def _check_counts(settings: Mapping[str, Any]) -> None:

@@ -54,18 +54,10 @@ def plan(subject: Subject, settings: Mapping[str, Any]) -> list[Trial]:
         label="probe the frozen model",
         reads=(MODEL, DATA, TRAINING),
     )
-    trained = [
-        trial
-        for start, edit, weights in TRAINED_STARTS
-        for seed in settings["seeds"]
-        for trial in _finetuning(subject, settings, start, edit.format(seed=seed), weights, seed)
-    ]
+    trained: list[Trial] = []
+    for start, edit, weights in TRAINED_STARTS:
+        for seed in settings["seeds"]:
+            label = f"fine-tune from {weights}, seed {seed}"
+            arm = Arm({"start": start}, edit.format(seed=seed), seed, label=label)
+            trained += arm_trials(subject, NAME, settings, arm)
     return [heads, references, *trained]
-
-
-def _finetuning(
-    subject: Subject, settings: Mapping[str, Any], start: str, edit: str, weights: str, seed: int
-) -> tuple[Trial, Trial]:
-    label = f"fine-tune from {weights}, seed {seed}"
-    arm = Arm(about={"start": start}, edits=edit, seed=seed, label=label)
-    return arm_trials(subject, NAME, settings, arm)

@@ -86,7 +86,14 @@ def plan(subject: Subject, settings: Mapping[str, Any]) -> list[Trial]:
         for encoder in (PRETRAINED, RANDOM)
     ]
     if settings["beside"] is not None:
-        trials.append(_reinitialized(subject, Path(settings["beside"])))
+        folder = Path(settings["beside"])
+        # The rows are part of the request: the trial gives them again.
+        trials.append(
+            subject.trial(
+                "frozen-probing.repeat_rows", {"stored_rows": rows_of_run(folder, subject)},
+                label=f"rows of {folder.name}", reads=(MODEL, DATA, TRAINING),
+            )
+        )  # fmt: skip
     return trials
 
 
@@ -118,16 +125,6 @@ def check(subject: Subject, settings: Mapping[str, Any]) -> None:
 def has_pooler(folder: Path) -> bool:
     """Whether a checkpoint holds a pooler."""
     return any(is_pooler_tensor(tensor.name) for tensor in look_at_fetched(folder).tensors)
-
-
-def _reinitialized(subject: Subject, folder: Path) -> Trial:
-    """The trial that gives the rows of a re-initialisation again: they are part of its request."""
-    return subject.trial(
-        "frozen-probing.repeat_rows",
-        {"stored_rows": rows_of_run(folder, subject)},
-        label=f"rows of {folder.name}",
-        reads=(MODEL, DATA, TRAINING),
-    )
 
 
 def rows_of_run(folder: Path, subject: Subject) -> list[dict[str, Any]]:

@@ -83,7 +83,16 @@ def plan(subject: Subject, settings: Mapping[str, Any]) -> list[Trial]:
             trials += [trial for pair in arms.values() for trial in pair]
             if settings["side"] != "each" and len(places) >= FEWEST_POINTS:
                 trained = {count: training for count, (training, _) in arms.items()}
-                trials.append(concavity_trial(subject, trained, about, seed, fraction))
+                request = {
+                    "about": {**about, "seed": seed, "fraction": fraction},
+                    "counts": {trial.hash: count for count, trial in trained.items()},
+                }
+                trials.append(
+                    subject.trial(
+                        "reinitialization.measure_concavity", request,
+                        needs=tuple(trained.values()), label=f"concavity, {whole.label}",
+                    )
+                )  # fmt: skip
     return trials
 
 
@@ -127,25 +136,3 @@ def edit_of(side: str, place: int, seed: int, parts: str) -> str:
     if side == "top":
         return Reinit(top=place, seed=seed, parts=parts).text
     return Reinit(bottom=place, seed=seed, parts=parts).text
-
-
-def concavity_trial(
-    subject: Subject,
-    trained: Mapping[int, Trial],
-    about: Mapping[str, Any],
-    seed: int,
-    fraction: float,
-) -> Trial:
-    """The trial that measures the concavity of one seed's curve at one size.
-
-    ``trained`` are the fine-tunings by how many layers were re-initialised.
-    """
-    return subject.trial(
-        "reinitialization.measure_concavity",
-        {
-            "about": {**about, "seed": seed, "fraction": fraction},
-            "counts": {trial.hash: count for count, trial in trained.items()},
-        },
-        needs=tuple(trained.values()),
-        label=f"concavity, seed {seed}, {size_name(fraction)}",
-    )
