@@ -25,7 +25,7 @@ def test_ranges_are_inclusive_and_keep_the_written_order():
     assert parse_ranges("0-2,5") == (0, 1, 2, 5)
     assert parse_ranges(" 7 , 3 - 4 ") == (7, 3, 4)
     assert format_ranges((0, 1, 2, 5)) == "0-2,5"
-    assert format_ranges((10, 11), separator=", ") == "10-11"
+    assert format_ranges((10, 11)) == "10-11"
     assert format_ranges(()) == ""
 
 

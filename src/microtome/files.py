@@ -178,14 +178,6 @@ def move_folder(source: Path, target: Path) -> None:
         sync_folder(target.parent)
 
 
-def temporaries(folder: Path) -> Iterator[Path]:
-    """What an interrupted writer left in ``folder``."""
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.name.startswith(TEMPORARY):
-                yield Path(entry.path)
-
-
 def remove(path: Path) -> None:
     """Remove a file or a folder, present or not."""
     if path.is_dir() and not path.is_symlink():

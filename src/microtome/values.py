@@ -5,7 +5,9 @@ Layers and heads are counted from 0; ranges are inclusive: ``0-2`` is the layers
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import itertools
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from microtome.errors import RequestError
@@ -15,6 +17,7 @@ LARGEST_NUMBER = 10_000
 MOST_LISTED = LARGEST_NUMBER + 1
 
 _DIGITS = frozenset("0123456789")
+_HEAD = re.compile(r"(\*|[0-9]+)\.(\*|[0-9]+)")
 
 
 @dataclass(frozen=True, order=True)
@@ -56,20 +59,17 @@ class HeadPattern:
                 _check_index(number, what)
 
     def __str__(self) -> str:
-        return f"{_index_or_star(self.layer)}.{_index_or_star(self.head)}"
+        return ".".join("*" if number is None else str(number) for number in vars(self).values())
 
     @classmethod
     def parse(cls, text: str) -> HeadPattern:
         """Read ``3.7``, ``3.*``, ``*.7`` or ``*.*``."""
-        layer, dot, head = text.strip().partition(".")
-        if not (dot and _is_index_or_star(layer) and _is_index_or_star(head)):
+        found = _HEAD.fullmatch(text.strip())
+        if found is None:
             raise RequestError(
                 f"expected a head, got {quoted(text)}", "write LAYER.HEAD: 3.7, 3.* or *.7"
             )
-        return cls(
-            None if layer == "*" else parse_number(layer),
-            None if head == "*" else parse_number(head),
-        )
+        return cls(*(None if index == "*" else parse_number(index) for index in found.groups()))
 
     def expand(self, n_layers: int, n_heads: int) -> tuple[Head, ...]:
         """The heads that are meant on a model of this size; outside of it is an error."""
@@ -108,11 +108,14 @@ def parse_range(part: str) -> range:
     return range(start, stop + 1)
 
 
-def format_ranges(numbers: Iterable[int], *, separator: str = ",") -> str:
+def format_ranges(numbers: Iterable[int]) -> str:
     """Write (0, 1, 2, 5) as ``0-2,5``; :func:`parse_ranges` gives the same numbers back."""
-    return separator.join(
-        str(first) if first == last else f"{first}-{last}" for first, last in _runs(numbers)
-    )
+    parts = []
+    # Numbers that count up by one are equally far from their place in the list.
+    for _, run in itertools.groupby(enumerate(numbers), lambda pair: pair[1] - pair[0]):
+        stretch = [number for _, number in run]
+        parts.append(f"{stretch[0]}-{stretch[-1]}" if len(stretch) > 1 else f"{stretch[0]}")
+    return ",".join(parts)
 
 
 def parse_number(text: str) -> int:
@@ -140,31 +143,9 @@ def quoted(text: str, *, longest: int = 80) -> str:
     return f'"{line}"'
 
 
-def _runs(numbers: Iterable[int]) -> Iterator[tuple[int, int]]:
-    """First and last of every stretch that counts up by one."""
-    run: tuple[int, int] | None = None
-    for number in numbers:
-        if run is not None and number == run[1] + 1:
-            run = run[0], number
-            continue
-        if run is not None:
-            yield run
-        run = number, number
-    if run is not None:
-        yield run
-
-
 def _is_digits(text: str) -> bool:
     # str.isdigit also says yes to "²" and "٣".
     return bool(text) and _DIGITS.issuperset(text)
-
-
-def _is_index_or_star(text: str) -> bool:
-    return text == "*" or _is_digits(text)
-
-
-def _index_or_star(number: int | None) -> str:
-    return "*" if number is None else str(number)
 
 
 def _span(what: str, count: int) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -169,7 +169,7 @@ class GrownTraining(MaskedTraining):
             documents = [document for one in texts for document in text.documents(one)]
             stream = text.token_stream(self.prepared.tokenizer, documents)
             text.refuse_unknown(self.prepared.tokenizer, stream)
-            facts = [asdict(file) for file in map(text.described, paths, texts)]
+            facts = list(map(text.described, paths, texts))
             with files.storing(folder):
                 np.save(folder / "extra.npy", stream)
                 files.write_json(folder / "extra.json", facts)

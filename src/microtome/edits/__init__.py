@@ -13,7 +13,7 @@ from __future__ import annotations
 from microtome.edits.catalogue import EditForm, catalogue
 from microtome.edits.depth import DepthEdit, Duplicate, Extend, Keep, Order, Remove, Repeat
 from microtome.edits.edit import Edit, Edits
-from microtome.edits.grammar import as_edits, parse
+from microtome.edits.grammar import parse
 from microtome.edits.weights import Disable, Randomize, Reinit, Unshare
 
 __all__ = [
@@ -31,7 +31,6 @@ __all__ = [
     "Remove",
     "Repeat",
     "Unshare",
-    "as_edits",
     "catalogue",
     "parse",
 ]

@@ -72,14 +72,9 @@ def identity_of(trial: Trial) -> dict[str, Any]:
         "needs": list(trial.needs),
         "name": trial.name,
         "label": trial.label,
-        "columns": row_columns(trial),
+        # Experiment, model and task of its rows: from its columns, else from its request.
+        "columns": {name: trial.request.get(name) for name in ROW_COLUMNS} | dict(trial.columns),
     }
-
-
-def row_columns(trial: Trial) -> dict[str, Any]:
-    """experiment, model and task of a trial's rows: from its columns, else from its request."""
-    fixed = {name: trial.request.get(name) for name in ROW_COLUMNS}
-    return {**fixed, **trial.columns}
 
 
 def blocked(trial: Trial, need: str, why: str) -> Record:

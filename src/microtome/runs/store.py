@@ -120,7 +120,7 @@ class Store:
                 (self.folder / name).mkdir(parents=True, exist_ok=True)
             self._lock = FolderLock(self.folder)
             for folder in (self.folder, *(self.folder / name for name in FOLDERS)):
-                for stray in list(files.temporaries(folder)):
+                for stray in list(folder.glob(f"{files.TEMPORARY}*")):
                     files.remove(stray)
         except OSError as error:
             raise files.storage_error(error, self.folder) from error

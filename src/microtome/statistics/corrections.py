@@ -23,15 +23,11 @@ Scaling: TypeAlias = Literal["moderated", "full", "none"]
 
 def _p_values(p: ArrayLike) -> FloatArray:
     values = np.asarray(p, dtype=np.float64)
-    if values.ndim != 1 or not ((values >= 0) & (values <= 1)).all():
-        raise RequestError(f"expected a list of p-values from 0 to 1, got {_shown(values)}")
+    wrong = values[~((values >= 0) & (values <= 1))]
+    if values.ndim != 1 or wrong.size:
+        got = wrong[0] if values.ndim == 1 else f"an array of shape {values.shape}"
+        raise RequestError(f"expected a list of p-values from 0 to 1, got {got}")
     return values
-
-
-def _shown(values: FloatArray) -> str:
-    if values.ndim != 1:
-        return f"an array of shape {values.shape}"
-    return f"{values[~((values >= 0) & (values <= 1))][0]}"
 
 
 def holm(p: ArrayLike) -> FloatArray:
@@ -96,8 +92,11 @@ def max_t(
     by_unit = units.sums(differences.T)  # (units, V)
     by_unit = by_unit[(by_unit != 0).any(axis=1)]  # a row that no variant changes says nothing
     rng = np.random.default_rng(seed)
-    sizes = chunk_sizes(repeats, max(len(by_unit), 1))
-    flipped = np.concatenate([_signs(rng, size, len(by_unit)) @ by_unit for size in sizes])
+    coins = (
+        rng.integers(0, 2, size=(size, len(by_unit)), dtype=np.int8).astype(np.float64)
+        for size in chunk_sizes(repeats, max(len(by_unit), 1))
+    )
+    flipped = np.concatenate([(1.0 - 2.0 * drawn) @ by_unit for drawn in coins])
     # The sum of squares is the same whatever the signs, so it needs no estimate.
     scale = _Scale.of((by_unit**2).sum(axis=0), scaling)
     observed = by_unit.sum(axis=0)
@@ -180,10 +179,6 @@ def _singly(observed: FloatArray, flipped: FloatArray) -> FloatArray:
     """Uncorrected p-values (V,): how often a flip (R, V) goes as far as what was observed."""
     n_as_far = (np.abs(flipped) >= np.abs(observed) - TIE).sum(axis=0)
     return np.asarray((1 + n_as_far) / (1 + len(flipped)))
-
-
-def _signs(rng: np.random.Generator, repeats: int, n: int) -> FloatArray:
-    return 1.0 - 2.0 * rng.integers(0, 2, size=(repeats, n), dtype=np.int8).astype(np.float64)
 
 
 def smallest_gain(n_rows: int, n_comparisons: int = 1, *, alpha: float = 0.05) -> float:

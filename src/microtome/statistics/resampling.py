@@ -211,14 +211,6 @@ def tail_of(level: float, n_units: int) -> float:
     return float(ndtr((n / (n - 1)) ** 0.5 * stdtrit(n - 1, (1 - level) / 2)))
 
 
-def ends_of(draws: Draws, level: float, n_units: int) -> tuple[float, float]:
-    """Low and high end of an interval from resampled scores; steps are taken outwards."""
-    tail = tail_of(level, n_units)
-    low = np.quantile(draws.low, tail, method="lower")
-    high = np.quantile(draws.high, 1 - tail, method="higher")
-    return float(low), float(high)
-
-
 def bootstrap(
     metric: Weighted,
     *,
@@ -238,7 +230,9 @@ def bootstrap(
 
 def interval_of(value: float, draws: Draws, units: Units, *, level: float) -> Interval:
     """A value with the interval of its resamples, which always holds it."""
-    low, high = ends_of(draws, level, units.n)
+    tail = tail_of(level, units.n)
+    low = float(np.quantile(draws.low, tail, method="lower"))  # steps are taken outwards
+    high = float(np.quantile(draws.high, 1 - tail, method="higher"))
     return Interval(value, min(low, value), max(high, value), units.n_rows)
 
 

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from microtome import files, surgery
-from microtome.edits import Edit, Edits, as_edits
+from microtome.edits import Edit, Edits
+from microtome.edits.grammar import as_edits
 from microtome.errors import ModelError, StorageError
 from microtome.families import adapt
 from microtome.models import Source, fetched, load, load_tokenizer, provenance_of, resolve

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -98,7 +98,7 @@ def text_facts(
     tokens = token_ids(tokenizer)
     counts = np.bincount(streams["training"], minlength=tokens.n_vocabulary)
     return {
-        "files": [asdict(file) for file in corpus.files],
+        "files": corpus.files,
         "heldout_share": request.heldout_share,
         "n_training_documents": len(corpus.training),
         "n_heldout_documents": len(corpus.heldout),
@@ -113,7 +113,7 @@ def text_facts(
 
 def check_files(work: Path, known: list[dict[str, Any]], paths: tuple[Path, ...]) -> None:
     """Refuse other text than ``work`` was begun with."""
-    now = [asdict(text.described(path, text.read_text(path))) for path in paths]
+    now = [text.described(path, text.read_text(path)) for path in paths]
     if now != known:
         changed = [file["name"] for file in now if file not in known]
         raise RequestError(

@@ -32,21 +32,12 @@ TEXTS_AT_ONCE = 256
 
 
 @dataclass(frozen=True)
-class TextFile:
-    """One text file that was read: its name and the sha256 of its decoded text."""
-
-    name: str
-    sha256: str
-    n_characters: int
-
-
-@dataclass(frozen=True)
 class Corpus:
     """Documents to train on, documents never trained on, and where they come from."""
 
     training: tuple[str, ...]
     heldout: tuple[str, ...]
-    files: tuple[TextFile, ...]
+    files: list[dict[str, Any]]  # as `described` gives them
 
 
 def read_text(path: Path) -> str:
@@ -65,9 +56,10 @@ def read_text(path: Path) -> str:
         raise RequestError(f"can't read text file {path}: {error}") from error
 
 
-def described(path: Path, text: str) -> TextFile:
+def described(path: Path, text: str) -> dict[str, Any]:
     """What the card says about a file that was read."""
-    return TextFile(path.name, hashlib.sha256(text.encode()).hexdigest(), len(text))
+    sha256 = hashlib.sha256(text.encode()).hexdigest()
+    return {"name": path.name, "sha256": sha256, "n_characters": len(text)}
 
 
 def documents(text: str) -> list[str]:
@@ -100,7 +92,7 @@ def read_corpus(paths: Sequence[Path], *, heldout_share: float) -> Corpus:
             " can't be split off",
             "put a file with a paragraph per line last",
         )
-    return Corpus(training, tuple(heldout), tuple(map(described, paths, texts)))
+    return Corpus(training, tuple(heldout), list(map(described, paths, texts)))
 
 
 def _parted(parts: Sequence[str], n_wanted: float) -> tuple[list[str], list[str]]:

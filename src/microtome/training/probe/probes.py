@@ -18,7 +18,8 @@ import numpy as np
 import torch
 
 from microtome import surgery
-from microtome.edits import Edit, Edits, as_edits
+from microtome.edits import Edit, Edits
+from microtome.edits.grammar import as_edits
 from microtome.errors import DataError, RequestError
 from microtome.families import adapt
 from microtome.models import Source, fetched, load, load_tokenizer, resolve
