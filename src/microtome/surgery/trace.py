@@ -53,8 +53,9 @@ class Trace:
 def trace(edits: Edits, base: Family) -> Trace:
     """The fates that ``edits`` imply for a model like ``base``."""
     n_heads = base.shape.n_heads
-    kept: tuple[Fate, ...] = ("kept",) * n_heads
-    layers = tuple(LayerTrace(source, kept, kept, kept) for source in base.sharing)
+    kept = _all("kept", n_heads)
+    first = base.sharing
+    layers = tuple(LayerTrace(first[i], kept, kept, kept) for i in range(base.shape.n_layers))
     done = Trace(layers, base.depth_rules)
     for edit in edits:
         done = _step(edit, done, n_heads)
@@ -84,6 +85,10 @@ def _step(edit: Edit, before: Trace, n_heads: int) -> Trace:
             raise AssertionError(f"no trace for {edit!r}")
 
 
+def _all(fate: Fate, n_heads: int) -> tuple[Fate, ...]:
+    return tuple(fate for _ in range(n_heads))
+
+
 def _each(
     layers: tuple[LayerTrace, ...],
     touched: Collection[int],
@@ -93,16 +98,15 @@ def _each(
 
 
 def _drawn(layer: LayerTrace, edit: Reinit) -> LayerTrace:
-    n_heads = len(layer.query_weight)
-    heads: tuple[Fate, ...] = ("drawn",) * n_heads
+    heads = _all("drawn", len(layer.query_weight))
     fresh = replace(layer, query_weight=heads, output_columns=heads, weights="drawn", std=edit.std)
     if edit.parts == "weights":
         return fresh
-    return replace(fresh, query_bias=("reset",) * n_heads, rest="reset")
+    return replace(fresh, query_bias=_all("reset", len(heads)), rest="reset")
 
 
 def _random(layer: LayerTrace) -> LayerTrace:
-    heads: tuple[Fate, ...] = ("drawn",) * len(layer.query_weight)
+    heads = _all("drawn", len(layer.query_weight))
     return replace(
         layer, query_weight=heads, query_bias=heads, output_columns=heads,
         weights="drawn", rest="drawn", std=None,
