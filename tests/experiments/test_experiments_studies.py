@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from microtome import load_tokenizer
-from microtome.experiments.kit.paired_comparison import picked
+from microtome.experiments.kit.paired_comparison import VariantSweep
 from microtome.observe import sweep
 from microtome.observe.evaluation import encode_for
 from microtome.statistics import max_t
@@ -40,7 +40,9 @@ def test_labels_permuted_two_hundred_times_promise_nothing(stored):
         gold = rng.permutation(dev.targets)
         right = (baseline == gold).astype(float)
         answers = [(answer == gold).astype(float) for answer in variants]
-        found = picked(names, answers, right, clusters=dev.clusters)
+        found = VariantSweep(
+            dict(zip(names, answers, strict=True)), right, dev.clusters
+        ).selection()
         p_maxt = max_t(np.stack(answers), right, clusters=dev.clusters).p
         naive.append(found["naive_gain"])
         honest.append(found["honest_gain"])
@@ -67,7 +69,7 @@ def test_a_planted_gain_of_four_points_on_1500_rows_is_found():
         wrong = rng.permutation(np.flatnonzero(right == 0))
         answers[17] = right.copy()
         answers[17][wrong[:60]] = 1.0  # 60 of 1,500 rows
-        gain = picked(names, answers, right, clusters=None)
+        gain = VariantSweep(dict(zip(names, answers, strict=True)), right, None).selection()
         found += gain["honest_target"] == "0.17" and gain["honest_low"] > 0
     print(f"found in {found} of 100")
     assert found >= 90

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from microtome.cli import parameters as given
 from microtome.cli.option_groups import takes_data
-from microtome.cli.output import log, print_notes, show, table
+from microtome.cli.output import log, print_notes, score_rows, show, table
 from microtome.tasks.data_spec import DataSpec
 
 if TYPE_CHECKING:
@@ -53,15 +53,9 @@ def evaluate(
 
 
 def _draw(console: Console, scores: Evaluation) -> None:
-    rows = [
-        (
-            f"{name}{' *' if name == scores.primary else ''}",
-            f"{100 * score.value:.2f}",
-            f"{100 * score.low:.2f} to {100 * score.high:.2f}",
-            f"{score.n:,}",
-        )
-        for name, score in scores.scores.items()
-    ]
+    counts = (f"{score.n:,}" for score in scores.scores.values())
+    shown = score_rows(scores.scores, scores.primary)
+    rows = [(*row, count) for row, count in zip(shown, counts, strict=True)]
     title = f"{scores.task}, {scores.split} (percent; * primary)"
     console.print(table(title, ("metric", "score", "95 % interval", "rows"), rows))
     for name, (threshold, value) in scores.thresholds.items():

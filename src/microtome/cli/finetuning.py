@@ -9,7 +9,7 @@ import typer
 
 from microtome.cli import parameters as given
 from microtome.cli.option_groups import takes_data, takes_recipe
-from microtome.cli.output import log, show, table
+from microtome.cli.output import log, score_rows, show, table
 from microtome.cli.progress import progress
 from microtome.tasks.data_spec import DataSpec
 
@@ -93,14 +93,7 @@ def _opened(rows: DataSpec, fraction: float) -> tuple[Dataset, Dataset]:
 
 
 def _draw(console: Console, done: Finetuned) -> None:
-    rows = [
-        (
-            f"{name}{' *' if name == done.primary else ''}",
-            f"{100 * score.value:.2f}",
-            f"{100 * score.low:.2f} to {100 * score.high:.2f}",
-        )
-        for name, score in done.scores.items()
-    ]
+    rows = score_rows(done.scores, done.primary)
     n_epochs = len(done.history)
     after = f"epoch {done.kept_epoch + 1} of {n_epochs}" if n_epochs > 1 else "1 epoch"
     title = f"{done.task}, dev, after {after} (percent; * primary)"

@@ -54,6 +54,18 @@ def table(title: str, columns: Iterable[str], rows: Iterable[Iterable[object]]) 
     return drawn
 
 
+def score_rows(scores: Mapping[str, Any], primary: str | None) -> list[tuple[str, str, str]]:
+    """The rows of a table of scores: the metric, its value and interval in percent."""
+    return [
+        (
+            f"{name}{' *' if name == primary else ''}",
+            f"{100 * score.value:.2f}",
+            f"{100 * score.low:.2f} to {100 * score.high:.2f}",
+        )
+        for name, score in scores.items()
+    ]
+
+
 def print_notes(console: Console, notes: Iterable[str]) -> None:
     """What to know of the data, a line each."""
     for note in notes:

@@ -5,8 +5,6 @@ into rows, ``report`` turns rows into views and words, ``claims`` tells what the
 like in these rows. Only ``measure`` needs torch.
 """
 
-from __future__ import annotations
-
 from microtome.experiments.catalogue import FOLDERS
 from microtome.experiments.kit.experiment import Experiment, all_experiments, find_experiment
 from microtome.experiments.kit.subject import Subject, subject_of

@@ -4,8 +4,6 @@ Nothing is smoothed: where a paper contradicts itself or another, the note says 
 can't be right is marked ``suspect`` and kept as printed.
 """
 
-from __future__ import annotations
-
 from microtome.papers.claims import CLAIMS, KAO_A, KAO_B, KOVALEVA, SINGH, Claim, claims
 from microtome.papers.printed_numbers import FIGURES, PaperFigure, matching, model_name
 

@@ -3,8 +3,6 @@
 Pages and views come in as data; no model, no torch, no network.
 """
 
-from __future__ import annotations
-
 from microtome.report.page import Page, Section
 from microtome.report.writing import html_of, write
 

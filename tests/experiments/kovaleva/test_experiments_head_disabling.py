@@ -12,7 +12,7 @@ from microtome import load, parse
 from microtome.cli import run
 from microtome.errors import RunError
 from microtome.experiments import find_experiment, subject_of
-from microtome.experiments.kit.paired_comparison import compared, picked
+from microtome.experiments.kit.paired_comparison import VariantSweep
 from microtome.experiments.kovaleva.head_disabling.claims import claims
 from microtome.experiments.kovaleva.head_disabling.report import (
     best_head_edit,
@@ -279,11 +279,11 @@ def test_under_the_null_the_naive_gain_is_positive_and_the_honest_one_is_not():
         right = (rng.random(408) < 0.5).astype(float)
         variants = flips(rng, right, 48, 0.02)
         names = [f"0.{i}" for i in range(48)]
-        found = picked(names, variants, right, clusters=None)
+        found = VariantSweep(dict(zip(names, variants, strict=True)), right, None).selection()
         naive.append(found["naive_gain"])
         honest.append(found["honest_gain"])
         covered.append(found["honest_low"] <= 0 <= found["honest_high"])
-        rows = compared(dict(zip(names, variants, strict=True)), right, metric="accuracy")
+        rows = VariantSweep(dict(zip(names, variants, strict=True)), right).rows("accuracy")
         rejected.append(min(row["p_maxt"] for row in rows) <= 0.05)
     assert np.mean(naive) > 0.01
     error = np.std(honest) / np.sqrt(len(honest))
@@ -301,6 +301,6 @@ def test_a_planted_gain_is_found():
     planted[wrong[:60]] = 1.0  # 4 points of 1,500 rows
     variants[17] = planted
     names = [f"0.{i}" for i in range(30)]
-    found = picked(names, variants, right, clusters=None)
+    found = VariantSweep(dict(zip(names, variants, strict=True)), right, None).selection()
     assert found["honest_target"] == "0.17"
     assert found["honest_low"] > 0.0

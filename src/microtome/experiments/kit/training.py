@@ -10,6 +10,7 @@ from microtome.experiments.kit.subject import CHECKPOINT, MODEL
 from microtome.experiments.kit.trial_inputs import training_rows
 from microtome.models.source import resolve
 from microtome.runs import Context, Result
+from microtome.statistics import Interval
 from microtome.training.finetune import finetune
 from microtome.training.recipe import Recipe
 
@@ -38,20 +39,24 @@ def train(request: Mapping[str, Any], context: Context) -> Result:
             f"step {step.step} of {step.n_steps}, loss {step.loss:.3f}", step.scores
         ),
     )
-    rows = [
-        {
-            "edit": request["edits"], "seed": request["seed"], "fraction": request["fraction"],
-            "metric": name, "value": score.value, "low": score.low, "high": score.high,
-            "n": score.n,
-        }
-        for name, score in done.scores.items()
-    ]  # fmt: skip
+    about = {"edit": request["edits"], "seed": request["seed"], "fraction": request["fraction"]}
     return Result(
-        rows=rows,
+        rows=score_rows(about, done.scores),
         summary={done.primary: done.scores[done.primary].value},
         arrays={"logits": done.logits},
         checkpoint=unedited,
     )
+
+
+def score_rows(about: Mapping[str, Any], scores: Mapping[str, Interval]) -> list[dict[str, Any]]:
+    """One row per metric, with its interval; ``about`` is in each of them."""
+    return [
+        {
+            **about, "metric": name, "value": score.value, "low": score.low, "high": score.high,
+            "n": score.n,
+        }
+        for name, score in scores.items()
+    ]  # fmt: skip
 
 
 def repeat_rows(request: Mapping[str, Any], context: Context) -> Result:

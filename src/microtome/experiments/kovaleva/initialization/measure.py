@@ -14,6 +14,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from microtome.experiments.kit.subject import MODEL
+from microtome.experiments.kit.training import score_rows
 from microtome.experiments.kit.trial_inputs import opened_rows, training_rows
 from microtome.families import adapt
 from microtome.models.source import Source, resolve
@@ -33,7 +34,7 @@ def score_untrained_heads(request: Mapping[str, Any], context: Context) -> Resul
     source = resolve(Path(context.where[MODEL]))
     rows = []
     for seed, evaluation in _evaluations(source, dataset, request["heads"], context):
-        rows += score_rows("pretrained", evaluation, seed)
+        rows += score_rows({"start": "pretrained", "seed": seed}, evaluation.scores)
         context.report(f"head {seed + 1} of {request['heads']}")
     return Result(rows=rows)
 
@@ -90,16 +91,10 @@ def probe_frozen(request: Mapping[str, Any], context: Context) -> Result:
         scratch=context.scratch,
         device=context.device,
     )
-    rows = score_rows("probe", probed.depths[-1], None)
-    return Result(rows=[*rows, *score_rows("majority", majority(train, dev), None)])
-
-
-def score_rows(start: str, evaluation: Evaluation, seed: int | None) -> list[dict[str, Any]]:
-    """One row per metric."""
-    return [
-        {
-            "start": start, "seed": seed, "metric": name, "value": score.value,
-            "low": score.low, "high": score.high, "n": score.n,
-        }
-        for name, score in evaluation.scores.items()
-    ]  # fmt: skip
+    references = {"probe": probed.depths[-1], "majority": majority(train, dev)}
+    rows = [
+        row
+        for start, evaluation in references.items()
+        for row in score_rows({"start": start, "seed": None}, evaluation.scores)
+    ]
+    return Result(rows=rows)

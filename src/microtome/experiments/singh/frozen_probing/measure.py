@@ -9,6 +9,7 @@ import numpy as np
 
 from microtome.experiments.kit.paired_comparison import compare
 from microtome.experiments.kit.subject import MODEL
+from microtome.experiments.kit.training import score_rows
 from microtome.experiments.kit.trial_inputs import training_rows
 from microtome.experiments.singh.frozen_probing.plan import (
     MAJORITY,
@@ -19,7 +20,7 @@ from microtome.experiments.singh.frozen_probing.plan import (
 from microtome.models.source import resolve
 from microtome.observe.evaluation import outcome
 from microtome.runs import Context, Result
-from microtome.tasks import Dataset, Evaluation
+from microtome.tasks import Dataset
 from microtome.training.probe.probes import PAPER, Probed, collect, majority, probe_depths
 from microtome.training.recipe import Recipe
 
@@ -45,7 +46,9 @@ def probe(request: Mapping[str, Any], context: Context) -> Result:
             rows += probe_rows(probed, dev, about | {"recipe": recipe})
             arrays[recipe] = np.stack([depth.predictions for depth in probed.depths])
     if request["encoder"] == PRETRAINED:
-        rows += majority_rows(majority(part, dev), about)
+        nothing_read = dict.fromkeys(("recipe", "feature", "removed", "depth"))
+        common = about | {"encoder": MAJORITY} | nothing_read
+        rows += score_rows(common, majority(part, dev).scores)
     return Result(rows=rows, arrays=arrays)
 
 
@@ -72,16 +75,6 @@ def probe_rows(probed: Probed, dev: Dataset, about: Mapping[str, Any]) -> list[d
             row |= {"delta": delta.value, "delta_low": delta.low, "delta_high": delta.high}
         rows.append(row)
     return rows
-
-
-def majority_rows(evaluation: Evaluation, about: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """A row per metric of the commonest label, which reads nothing."""
-    nothing_read = {"encoder": MAJORITY} | dict.fromkeys(("recipe", "feature", "removed", "depth"))
-    return [
-        {**about, **nothing_read, "metric": metric, "value": score.value, "low": score.low,
-         "high": score.high, "n": score.n}
-        for metric, score in evaluation.scores.items()
-    ]  # fmt: skip
 
 
 def repeat_rows(request: Mapping[str, Any], context: Context) -> Result:
