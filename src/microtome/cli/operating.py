@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from microtome.surgery import Operation
 
+_ANSWERS = {True: "ok", False: "FAILED", None: "not run"}
+
 
 def operate(
     model: Model,
@@ -28,6 +30,7 @@ def operate(
 ) -> None:
     """Edit a checkpoint: surgery, a proof that it did what it says, and an ordinary folder.
 
+    Any head will do, and a sentence-transformers folder stays one.
     Edits are applied left to right; each sees the model left by those before it.
     'microtome list edits' shows them all.
 
@@ -64,8 +67,7 @@ def operate(
 
 def _draw(console: Console, operation: Operation) -> None:
     rows = [
-        ("ok" if check.passed else "FAILED", check.name, check.detail)
-        for check in operation.certificate.checks
+        (_ANSWERS[check.passed], check.name, check.detail) for check in operation.certificate.checks
     ]
     console.print(table("Certificate", ("", "check", "what was seen"), rows))
     for warning in operation.certificate.warnings:

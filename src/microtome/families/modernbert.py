@@ -9,7 +9,8 @@ from transformers import PreTrainedModel
 from transformers.models.modernbert.modeling_modernbert import apply_rotary_pos_emb
 
 from microtome.families.anatomy import Part
-from microtome.families.seam import Family, Reads
+from microtome.families.head_kinds import Reads
+from microtome.families.seam import Family
 
 SLIDING = "sliding_attention"
 
@@ -120,10 +121,8 @@ class ModernBert(Family):
         return decoder
 
     @property
-    def reads(self) -> Reads:
-        """Classifiers pool by the first token or by the mean, as the config says."""
-        if self.head != "classification":
-            return "all"
+    def classifier_reads(self) -> Reads:
+        """By the first token or by the mean, as the config says."""
         return "mean" if self.config.classifier_pooling == "mean" else "first"
 
     def classify(self, pooled: Tensor) -> Tensor:
@@ -132,6 +131,10 @@ class ModernBert(Family):
         return logits
 
     def answer(self, states: Tensor) -> Tensor:
+        """The same head on every token."""
+        return self.classify(states)
+
+    def tag(self, states: Tensor) -> Tensor:
         """The same head on every token."""
         return self.classify(states)
 

@@ -10,26 +10,18 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from microtome.edits.depth import DepthRules
-from microtome.errors import EditError, RequestError, UnsupportedFamily
+from microtome.errors import EditError, RequestError
 from microtome.families.anatomy import Part, Shape
 from microtome.families.catalogue import FamilyFacts, facts_of
+from microtome.families.embedder import embedder_of
+from microtome.families.head_kinds import HeadKind, Reads, head_of
 from microtome.families.stack import LayerStack
-
-HeadKind = Literal["mlm", "classification", "question-answering"]
-Reads = Literal["first", "mean", "all"]
-
-_HEAD_OF_CLASS: dict[str, HeadKind | None] = {
-    "ForMaskedLM": "mlm",
-    "ForSequenceClassification": "classification",
-    "ForQuestionAnswering": "question-answering",
-    "Model": None,
-}
 
 
 class Family(ABC):
@@ -47,6 +39,7 @@ class Family(ABC):
         self.facts: FamilyFacts = facts_of(model.config.model_type)
         self.body: Any = model.base_model  # transformers' modules are untyped
         self.head: HeadKind | None = head_of(model)
+        self.embedder = embedder_of(model)
 
     # --- structure -------------------------------------------------------------------------
 
@@ -250,8 +243,24 @@ class Family(ABC):
 
     @property
     def reads(self) -> Reads:
-        """Which final states the head looks at."""
-        return "first" if self.head == "classification" else "all"
+        """Which final states the head, or the embedder, looks at."""
+        if self.head == "classification":
+            return self.classifier_reads
+        return "first" if self.embedder is not None and self.embedder.reads_first_only else "all"
+
+    @property
+    def classifier_reads(self) -> Reads:
+        """Which final states a classifier looks at."""
+        return "first"
+
+    @property
+    def by_token(self) -> bool:
+        """Whether every token has an answer, not every text."""
+        return self.head in ("token-classification", "question-answering")
+
+    def answer_first(self, first: Tensor) -> Tensor:
+        """The answer from first tokens' final states (n, D) where ``reads`` is "first"."""
+        return self.classify(first) if self.embedder is None else self.embedder.project(first)
 
     @abstractmethod
     def classify(self, pooled: Tensor) -> Tensor:
@@ -270,17 +279,11 @@ class Family(ABC):
         logits: Tensor = self.model.qa_outputs(states)
         return logits
 
-
-def head_of(model: PreTrainedModel) -> HeadKind | None:
-    """Which head a model has; heads that Microtome can't use are refused by name."""
-    name = type(model).__name__
-    for suffix, head in _HEAD_OF_CLASS.items():
-        if name.endswith(suffix):
-            return head
-    raise UnsupportedFamily(
-        f"{name} has a head that Microtome doesn't support",
-        "supported: masked LM, sequence classification, question answering, or no head",
-    )
+    def tag(self, states: Tensor) -> Tensor:
+        """Logits of a token-classification head: (..., D) → (..., labels)."""
+        dropout = getattr(self.model, "dropout", nn.Identity())  # EuroBERT has none here
+        logits: Tensor = self.model.classifier(dropout(states))
+        return logits
 
 
 def split_heads(values: Tensor, head_width: int) -> Tensor:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+import transformers
 from huggingface_hub.errors import StrictDataclassError
 from safetensors import SafetensorError
 from transformers import (
@@ -20,18 +21,27 @@ from transformers import (
     AutoModelForMaskedLM,
     AutoModelForQuestionAnswering,
     AutoModelForSequenceClassification,
+    AutoModelForTokenClassification,
     PreTrainedConfig,
     PreTrainedModel,
 )
 
-from microtome.errors import ModelError
+from microtome.errors import ModelError, UnsupportedFamily
 from microtome.models.checkpoint import Checkpoint
 from microtome.models.configuration import check_sizes
-from microtome.models.heads import HEAD_TENSORS, HeadName, is_head_tensor, is_pooler_tensor
+from microtome.models.heads import (
+    HEAD_TENSORS,
+    LABELLED,
+    HeadName,
+    is_head_tensor,
+    is_pooler_tensor,
+)
+from microtome.models.sentence_transformers.folder import encoder_folder
 
 _AUTO = {
     "mlm": AutoModelForMaskedLM,
     "classification": AutoModelForSequenceClassification,
+    "token-classification": AutoModelForTokenClassification,
     "question-answering": AutoModelForQuestionAnswering,
     "none": AutoModel,
 }
@@ -44,12 +54,16 @@ _LIBRARY_ERRORS = (
 
 @dataclass(frozen=True)
 class HeadChoice:
-    """Which head the model gets: the one stored in the checkpoint, another, or a fresh one."""
+    """Which head the model gets: the one stored in the checkpoint, another, or a fresh one.
+
+    ``architecture`` is the class of a head that is loaded as it is, whatever it is.
+    """
 
     stored: HeadName
     head: HeadName
     is_fresh: bool
     seed: int
+    architecture: str | None = None
 
 
 def build_config(
@@ -81,7 +95,7 @@ def build_model(
     dtype: torch.dtype,
 ) -> PreTrainedModel:
     """The model with the checkpoint's weights; weights that don't fit it are refused by name."""
-    folder, auto = checkpoint.folder, _AUTO[choice.head]
+    folder, auto = checkpoint.folder, _class_of(choice, config)
     try:
         skeleton = _skeleton(config, choice)
         _check_n_parameters(checkpoint, skeleton, choice)
@@ -100,7 +114,7 @@ def build_model(
                 **_pooler_option(checkpoint, skeleton),
             )
         _check_keys(info, choice, folder)
-        if choice.is_fresh and choice.stored in ("classification", "question-answering"):
+        if choice.is_fresh and choice.stored in LABELLED:
             _renew_head_(model, choice)
     except _LIBRARY_ERRORS as error:
         raise _unloadable(folder, error) from error
@@ -118,7 +132,9 @@ def outline(folder: Path) -> PreTrainedModel:
 
     ``adapt(outline(folder)).sharing`` costs no memory for weights; it can't compute anything.
     """
-    config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+    config = AutoConfig.from_pretrained(
+        encoder_folder(folder), local_files_only=True, trust_remote_code=False
+    )
     with torch.device("meta"):
         encoder: PreTrainedModel = AutoModel.from_config(config, trust_remote_code=False)
     return encoder
@@ -127,9 +143,27 @@ def outline(folder: Path) -> PreTrainedModel:
 def _skeleton(config: PreTrainedConfig, choice: HeadChoice) -> PreTrainedModel:
     """The model without numbers: on the meta device a tensor is a shape and takes no memory."""
     with torch.device("meta"):
+        if choice.architecture is not None:
+            return _class_of(choice, config)(copy.deepcopy(config))
         return _AUTO[choice.head].from_config(
             copy.deepcopy(config), attn_implementation="eager", trust_remote_code=False
         )
+
+
+def _class_of(choice: HeadChoice, config: PreTrainedConfig) -> Any:  # noqa: ANN401
+    """The class to load with: an Auto class, or for an unmeasured head transformers' own class."""
+    if choice.architecture is None:
+        return _AUTO[choice.head]
+    found = getattr(transformers, choice.architecture, None)
+    is_model = isinstance(found, type) and issubclass(found, PreTrainedModel)
+    # The name comes from a file: only a class made for this very config may be built.
+    if not is_model or getattr(found, "config_class", None) is not type(config):
+        raise UnsupportedFamily(
+            f"config.json names {choice.architecture}, which transformers doesn't have for "
+            f"{config.model_type}",
+            "correct the architectures in config.json, or load it with head='none'",
+        )
+    return found
 
 
 def _check_n_parameters(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from microtome.models.front_matter import learning_rate_of, license_of
+from microtome.models.front_matter import learning_rate_of, license_of, pipeline_tag_of
 from microtome.models.provenance import Provenance
 
 if TYPE_CHECKING:
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 _TEMPLATE = """\
 ---
-library_name: transformers
-{license}{learning_rate}tags:
+library_name: {library}
+{pipeline_tag}{license}{learning_rate}tags:
 - microtome
 ---
 # {title}
@@ -34,8 +34,7 @@ library_name: transformers
 
 ## How to load it
 ```python
-from transformers import {architecture}
-model = {architecture}.from_pretrained("PATH/TO/THIS/FOLDER"{options})
+{how_to_load}
 ```
 
 ## Licence
@@ -43,6 +42,8 @@ model = {architecture}.from_pretrained("PATH/TO/THIS/FOLDER"{options})
 
 `microtome.json` holds the same facts for programs.
 """
+
+_ANSWERS = {True: "yes", False: "no", None: "not run"}
 
 
 def model_card(
@@ -54,15 +55,20 @@ def model_card(
     cost: Cost,
     has_pooler: bool = True,
     task: str | None = None,
+    loader: str | None = None,
 ) -> str:
     """The text of README.md.
 
     ``task`` is what the model was fine-tuned on, before its edits or after them. Without
     ``has_pooler`` the card shows how to load the model so that none is drawn at random.
+    ``loader`` is the class of sentence-transformers that the folder is for, where it is.
     """
     license_id = license_of(provenance.path) if provenance else None
     rate = learning_rate_of(provenance.path) if provenance else None
+    tag = pipeline_tag_of(provenance.path) if provenance else None
     return _TEMPLATE.format(
+        library="transformers" if loader is None else "sentence-transformers",
+        pipeline_tag=f"pipeline_tag: {tag}\n" if tag else "",
         license=f"license: {license_id}\n" if license_id else "",
         learning_rate=f"learning_rate: {rate:g}\n" if rate else "",
         title=_plain(title),
@@ -72,8 +78,7 @@ def model_card(
         parameters=cost.parameters,
         flops=cost.flops_per_token,
         bytes=cost.bytes,
-        architecture=architecture,
-        options="" if has_pooler else ", add_pooling_layer=False",
+        how_to_load=_how_to_load(architecture, loader, has_pooler=has_pooler),
         license_text=_license_text(license_id),
     )
 
@@ -86,6 +91,18 @@ def _summary(provenance: Provenance | None, architecture: str, task: str | None)
     return (
         f"A `{architecture}` ({provenance.family}) made by Microtome from `{_plain(base.name)}` "
         f"(content hash `{_plain(base.content_hash)}`), stored as {provenance.dtype}.{tuned}"
+    )
+
+
+def _how_to_load(architecture: str, loader: str | None, *, has_pooler: bool) -> str:
+    if loader is not None:
+        return (
+            f'from sentence_transformers import {loader}\nmodel = {loader}("PATH/TO/THIS/FOLDER")'
+        )
+    options = "" if has_pooler else ", add_pooling_layer=False"
+    return (
+        f"from transformers import {architecture}\n"
+        f'model = {architecture}.from_pretrained("PATH/TO/THIS/FOLDER"{options})'
     )
 
 
@@ -103,7 +120,7 @@ def _certificate(certificate: Mapping[str, object] | None) -> str:
     if not isinstance(checks, Sequence) or not checks:
         return outcome
     rows = [
-        f"| {_cell(check.get('name'))} | {'yes' if check.get('passed') is True else 'no'} | "
+        f"| {_cell(check.get('name'))} | {_ANSWERS.get(check.get('passed'), 'no')} | "
         f"{_cell(check.get('detail'))} |"
         for check in checks
         if isinstance(check, Mapping)

@@ -12,6 +12,7 @@ from microtome.errors import ModelError
 from microtome.families.catalogue import FamilyFacts
 from microtome.families.stack import LayerStack
 from microtome.models.configuration import Config, read_config, read_object, size
+from microtome.models.sentence_transformers.folder import SentenceFolder, sentence_folder
 from microtome.models.weights import FLOATS, StoredTensor, stored_tensors
 
 WEIGHTS = "model.safetensors"
@@ -26,13 +27,23 @@ _GROUP = re.compile(r"_layer_groups\.(\d{1,9})\.")
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A folder that was looked at: its config, its family, and what its weight files hold."""
+    """A folder that was looked at: its config, its family, and what its weight files hold.
+
+    ``folder`` is where config and weights are. Old sentence-transformers folders keep them in a
+    sub-folder: ``root`` is what the user named.
+    """
 
     folder: Path
     config: Config
     facts: FamilyFacts
     tensors: tuple[StoredTensor, ...]  # empty for a pickled checkpoint
     files: tuple[Path, ...]  # the weight files, in the order of their names
+    sentence: SentenceFolder | None = None  # of sentence-transformers, where it is one
+
+    @property
+    def root(self) -> Path:
+        """The folder that the user named."""
+        return self.folder if self.sentence is None else self.sentence.root
 
     @property
     def is_pickled(self) -> bool:
@@ -88,6 +99,12 @@ def look_at(
         kind = "is a file" if folder.exists() else "does not exist"
         raise ModelError(f"{folder} {kind}, expected a checkpoint folder")
     _refuse_foreign_links(folder, links_into)
+    sentence = sentence_folder(folder)
+    if sentence is not None:
+        for module in sentence.modules:
+            if (folder / module.path).is_dir():
+                _refuse_foreign_links(folder / module.path, links_into or folder)
+        folder = sentence.encoder
     if not (folder / "config.json").is_file():
         raise ModelError(
             f"{folder} has no config.json, so it isn't a model",
@@ -106,7 +123,7 @@ def look_at(
         files = _pickled_files(folder, allow_pickle=allow_pickle)
     _check_dtypes(tensors, folder)
     _check_against_config(tensors, config, facts, folder)
-    return Checkpoint(folder, config, facts, tensors, files)
+    return Checkpoint(folder, config, facts, tensors, files, sentence)
 
 
 def look_at_fetched(folder: Path) -> Checkpoint:

@@ -45,8 +45,8 @@ _BOUNDS: dict[str, tuple[int, int]] = {
 }
 
 
-def read_object(file: Path, *, max_bytes: int) -> dict[str, object]:
-    """A JSON object from a file of limited size."""
+def read_json(file: Path, *, max_bytes: int) -> object:
+    """What a JSON file of limited size holds."""
     size = file.stat().st_size
     if size > max_bytes:
         raise ModelError(
@@ -54,12 +54,18 @@ def read_object(file: Path, *, max_bytes: int) -> dict[str, object]:
             "this isn't an ordinary checkpoint; get it from its publisher again",
         )
     try:
-        content = json.loads(file.read_bytes())
+        content: object = json.loads(file.read_bytes())
     except (ValueError, RecursionError) as error:
         reason = (str(error) or type(error).__name__).splitlines()[0][:200]
         raise ModelError(
             f"{file.name} in {file.parent} is not valid JSON ({reason})", "get the file again"
         ) from error
+    return content
+
+
+def read_object(file: Path, *, max_bytes: int) -> dict[str, object]:
+    """A JSON object from a file of limited size."""
+    content = read_json(file, max_bytes=max_bytes)
     if not isinstance(content, dict):
         kind = type(content).__name__
         raise ModelError(

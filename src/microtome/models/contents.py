@@ -9,6 +9,7 @@ from pathlib import Path
 
 from microtome.models.checkpoint import Checkpoint, look_at
 from microtome.models.configuration import Config
+from microtome.models.sentence_transformers.folder import encoder_folder
 from microtome.models.tokenizers import TOKENIZER_FILES
 from microtome.models.weights import stored_tensors
 
@@ -37,8 +38,9 @@ def content_hash(folder: str | Path) -> str:
 def tokenizer_hash(folder: str | Path) -> str:
     """The sha256 of a folder's tokenizer files, byte for byte: what decides how text is cut."""
     digest = hashlib.sha256()
+    place = encoder_folder(Path(folder))
     for name in TOKENIZER_FILES:
-        file = Path(folder) / name
+        file = place / name
         if file.is_file():
             digest.update(f"{name} {file.stat().st_size} ".encode())
             digest.update(file.read_bytes())

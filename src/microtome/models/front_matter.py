@@ -1,4 +1,4 @@
-"""What a model card's front matter says: licence, learning rate. A card may come from anybody."""
+"""What a model card's front matter says: licence, learning rate, pipeline. Anybody may write it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 MAX_CARD_CHARACTERS = 100_000
 
 _LICENSE = re.compile(r"^license:\s*['\"]?([\w.+-]{1,60})['\"]?\s*$", re.MULTILINE | re.ASCII)
+_PIPELINE = re.compile(r"^pipeline_tag:\s*['\"]?([a-z-]{1,60})['\"]?\s*$", re.MULTILINE | re.ASCII)
 _NUMBER = r"(\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)"
 _RATE = re.compile(rf"^learning_rate:\s*['\"]?{_NUMBER}['\"]?\s*$", re.MULTILINE | re.ASCII)
 
@@ -27,6 +28,12 @@ def learning_rate_of(folder: Path) -> float | None:
     match = _RATE.search(_front_matter(folder))
     rate = float(match[1]) if match else 0.0
     return rate if 0 < rate < math.inf else None
+
+
+def pipeline_tag_of(folder: Path) -> str | None:
+    """The ``pipeline_tag:`` of a model card, by which the hub sorts it; None where it has none."""
+    match = _PIPELINE.search(_front_matter(folder))
+    return match[1] if match else None
 
 
 def _front_matter(folder: Path) -> str:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from microtome.errors import ModelError
 from microtome.models.configuration import read_object
-from microtome.models.heads import HeadName
 from microtome.models.source import Kind
+
+if TYPE_CHECKING:
+    from microtome.models.heads import HeadName
 
 HISTORY = "microtome.json"
 SCHEMA_VERSION = 1
@@ -44,6 +46,7 @@ class Provenance:
     revision: str | None
     base: Base
     edits: tuple[str, ...]
+    is_cross_encoder: bool = False  # its folder says that sentence-transformers scores pairs by it
 
     def with_edits(self, texts: Iterable[str]) -> Provenance:
         """The provenance after further edits, in their canonical text."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import errno
 import json
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -16,12 +17,14 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from microtome.errors import DISTRIBUTION, StorageError
+from microtome.families.embedder import embedder_of
 from microtome.models.building import lacks_pooler
 from microtome.models.card import model_card
 from microtome.models.costs import cost
 from microtome.models.folders import check_empty
 from microtome.models.provenance import HISTORY, SCHEMA_VERSION, Provenance, provenance_of
 from microtome.models.quiet import quiet_transformers
+from microtome.models.sentence_transformers.folder import encoder_folder, sentence_files
 from microtome.models.tokenizers import copy_tokenizer
 
 
@@ -38,7 +41,8 @@ def save(
 
     ``save(Remove(11)(load("my-model")), "shorter")`` makes a folder that ``from_pretrained`` loads:
     weights, config, tokenizer (``tokenizer``, else the base's files), the model card ``README.md``
-    and ``microtome.json``. It appears complete under its name, or not at all.
+    and ``microtome.json``. A sentence embedder's or cross-encoder's further files come along byte
+    for byte, so that sentence-transformers loads it too. It appears complete, or not at all.
     ``prove`` is handed the folder with the weights in it before it gets its name, and gives the
     certificate; if it raises, nothing is left.
     """
@@ -46,12 +50,15 @@ def save(
     check_empty(target)
     provenance = provenance_of(model)
     with _all_or_nothing(target) as folder:
+        encoder = folder / encoder_path(model)
         with quiet_transformers():
-            _in_dtype(model, provenance).save_pretrained(folder, max_shard_size=max_shard_size)
+            _in_dtype(model, provenance).save_pretrained(encoder, max_shard_size=max_shard_size)
             if tokenizer is not None:
-                tokenizer.save_pretrained(folder)
-        if tokenizer is None and provenance is not None:
-            copy_tokenizer(provenance.path, folder)
+                tokenizer.save_pretrained(encoder)
+        if provenance is not None:
+            if tokenizer is None:
+                copy_tokenizer(encoder_folder(provenance.path), encoder)
+            copy_sentence_files(model, provenance, folder)
         if prove is not None:
             certificate = prove(folder)
         card = model_card(
@@ -62,12 +69,36 @@ def save(
             cost=cost(model),
             has_pooler=not lacks_pooler(model),
             task=getattr(model.config, "microtome_task", None),
+            loader=sentence_loader(model),
         )
         # A folder's name may have bytes that aren't text.
         (folder / "README.md").write_text(card, encoding="utf-8", errors="replace")
         history = json.dumps(_history(provenance, certificate), indent=2)
         (folder / HISTORY).write_text(history + "\n", encoding="utf-8")
     return target
+
+
+def encoder_path(model: PreTrainedModel) -> str:
+    """Where a model's folder keeps config and weights: "" but for old embedders' folders."""
+    embedder = embedder_of(model)
+    return "" if embedder is None else embedder.path
+
+
+def sentence_loader(model: PreTrainedModel) -> str | None:
+    """The class of sentence-transformers that loads the saved folder; None where none is for it."""
+    embedder, provenance = embedder_of(model), provenance_of(model)
+    if embedder is not None and embedder.is_folder:
+        return "SentenceTransformer"
+    return "CrossEncoder" if provenance is not None and provenance.is_cross_encoder else None
+
+
+def copy_sentence_files(model: PreTrainedModel, provenance: Provenance, folder: Path) -> None:
+    """What sentence-transformers needs besides the encoder, byte for byte: no edit concerns it."""
+    if sentence_loader(model) is None:
+        return
+    for file in sentence_files(provenance.path):
+        (folder / file).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(provenance.path / file, folder / file)
 
 
 def _in_dtype(model: PreTrainedModel, provenance: Provenance | None) -> PreTrainedModel:
@@ -108,8 +139,9 @@ def _all_or_nothing(target: Path) -> Iterator[Path]:
             folder = Path(place) / "model"  # made like any folder, while its place is private
             folder.mkdir()
             yield folder
-            for file in folder.iterdir():
-                file.chmod(folder.stat().st_mode & 0o666)  # safetensors makes private files
+            for file in folder.rglob("*"):
+                if file.is_file():
+                    file.chmod(folder.stat().st_mode & 0o666)  # safetensors makes private files
             folder.rename(target)  # an empty folder of that name gives way
     except BaseException as error:
         for parent in reversed(made):

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from microtome.errors import MissingExtra, ModelError
+from microtome.models.sentence_transformers.folder import MODULES, module_list
 
 EMBEDDED_FOLDER = Path(__file__).resolve().parent.parent / "embedded" / "models"
 
@@ -95,6 +96,14 @@ def fetched(source: Source, *, allow_pickle: bool = False) -> Source:
             allow_patterns=[*HUB_FILES, *(["pytorch_model*.bin"] if allow_pickle else [])],
             ignore_patterns=["*/*"],  # other formats live in folders of their own
         )
+        if (Path(folder) / MODULES).is_file():
+            # Its modules live in folders, too: a lost pooling file would be a silent mean pooling.
+            paths = [module.path for module in module_list(Path(folder)) if module.path]
+            huggingface_hub.snapshot_download(
+                source.name,
+                revision=Path(folder).name,
+                allow_patterns=[f"{path}/{file}" for path in paths for file in HUB_FILES],
+            )
     except LocalEntryNotFoundError as error:
         raise ModelError(
             f"{source.name} is neither an embedded model nor a folder, and the hub can't be "

@@ -48,6 +48,8 @@ def load_tokenizer(
     if settings.is_file():
         refuse_own_code(read_object(settings, max_bytes=MAX_TOKENIZER_CONFIG_BYTES), str(folder))
     tokenizer = _load(folder)
+    if checkpoint.sentence is not None and checkpoint.sentence.lowers_case:
+        _lower_case_(tokenizer)
     n_embeddings = size(checkpoint.config, checkpoint.facts.config, "vocabulary")
     n_tokens = max(tokenizer.get_vocab().values(), default=-1) + 1
     if n_embeddings is not None and n_tokens > n_embeddings:
@@ -64,6 +66,15 @@ def copy_tokenizer(source: Path, folder: Path) -> None:
     for name in TOKENIZER_FILES:
         if (source / name).is_file():
             shutil.copyfile(source / name, folder / name)
+
+
+def _lower_case_(tokenizer: PreTrainedTokenizerBase) -> None:
+    """Lower-case texts first, as sentence-transformers does where a folder says so."""
+    from tokenizers import normalizers
+
+    backend = tokenizer.backend_tokenizer
+    own = [] if backend.normalizer is None else [backend.normalizer]
+    backend.normalizer = normalizers.Sequence([normalizers.Lowercase(), *own])
 
 
 def _refuse_huge_files(folder: Path) -> None:

@@ -39,6 +39,7 @@ from microtome.tasks.scoring.masked_tokens import (
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+MULTI_LABEL = "multi_label_classification"
 HEAD_OF_KIND: Mapping[str, str] = {
     "classification": "classification",
     "regression": "classification",
@@ -74,6 +75,11 @@ def check_fit(model: PreTrainedModel, dataset: Dataset) -> None:
         raise RequestError(
             f"{dataset.task.name} needs a {needed} head, and the model has {head or 'no head'}",
             "fine-tune it first: microtome finetune",
+        )
+    if needed == "classification" and model.config.problem_type == MULTI_LABEL:
+        raise RequestError(
+            f"{dataset.task.name} has one label per text, and the model gives several",
+            "give rows with several labels each",
         )
     if needed == "classification":  # refuses a head of another size, before anything is computed
         label_map(dataset.task, model.config.id2label, model.config.num_labels)

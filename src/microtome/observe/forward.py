@@ -13,6 +13,7 @@ from transformers import PreTrainedModel
 
 from microtome.errors import RequestError
 from microtome.families import adapt
+from microtome.families.embedder import Embedder
 from microtome.families.seam import Family
 from microtome.observe.packing import Chunk, Group
 from microtome.observe.texts import Encoded
@@ -120,14 +121,15 @@ def depths(family: Family, chunk: Chunk) -> Iterator[Tensor]:
 def finished(family: Family, states: Tensor, chunk: Chunk, *, start: int) -> Tensor:
     """From the states at depth ``start`` to the head's logits, with the shortest way at the end.
 
-    Classification (n, labels); question answering (T, 2); a masked LM (n, 5).
+    Classification (n, labels); an embedder (n, D'); token classification (T, labels); question
+    answering (T, 2); a masked LM (n, 5).
     """
     last = family.shape.n_layers - 1
     for index in range(start, last):
         states = layer_forward(family, index, states, chunk)
     if start <= last and family.reads == "first":
         rows = first_tokens_forward(family, last, states, chunk)
-        return family.classify(family.final_norm(rows))
+        return family.answer_first(family.final_norm(rows))
     if start <= last:
         states = layer_forward(family, last, states, chunk)
     return read(family, states, chunk)
@@ -136,24 +138,30 @@ def finished(family: Family, states: Tensor, chunk: Chunk, *, start: int) -> Ten
 def read(family: Family, states: Tensor, chunk: Chunk) -> Tensor:
     """The head's logits from the states at depth N."""
     if family.reads == "first":
-        return family.classify(family.final_norm(states[chunk.first_rows]))
+        return family.answer_first(family.final_norm(states[chunk.first_rows]))
     states = family.final_norm(states)
+    if family.embedder is not None:
+        return family.embedder.project(text_embeddings(family.embedder, states, chunk))
     if family.reads == "mean":
         return family.classify(text_means(states, chunk))
     if family.head == "question-answering":
         return family.answer(states)
+    if family.head == "token-classification":
+        return family.tag(states)
     return masked_answers(family, states, chunk)
 
 
 def check_head(family: Family, texts: Encoded) -> None:
     """Refuse a model that has no answer to texts: without a head, or without masks for an MLM's."""
-    if family.head in ("classification", "question-answering"):
+    if family.by_token or family.head == "classification" or family.embedder is not None:
         return
     if family.head != "mlm" or getattr(texts, "targets", None) is None:
+        kind = type(family.model).__name__ if family.head == "other" else family.head
         raise RequestError(
-            f"predictions asked for, but the model has {family.head or 'no'} head",
-            "give a model with a classification or question-answering head; a masked LM answers"
-            " texts with masks",
+            f"predictions asked for, but the model has {kind or 'no'} head",
+            "give a model with a classification, token-classification or question-answering head, "
+            "or a sentence embedder (an encoder with --pooling cls or mean is one); a masked LM "
+            "answers texts with masks",
         )
 
 
@@ -194,6 +202,15 @@ def text_means(values: Tensor, chunk: Chunk) -> Tensor:
         for group in chunk.groups
     ]
     return torch.cat(means)
+
+
+def text_embeddings(embedder: Embedder, states: Tensor, chunk: Chunk) -> Tensor:
+    """The states of each text pooled: (T, D) → (n, k·D)."""
+    pooled = [
+        embedder.pool(states[group.rows].view(group.n_texts, group.length, -1), chunk.n_prompt)
+        for group in chunk.groups
+    ]
+    return torch.cat(pooled)
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,7 @@ def predict_orders(
     device: torch.device | str | None = None,
     dtype: torch.dtype | None = None,
 ) -> FloatArray:
-    """Logits of every text under each order of layers: (orders, n, labels), or (orders, T, 2).
+    """What ``predict`` gives, under each order of layers: (orders, n, labels), (orders, T, 2), ….
 
     An order names the layer at every position: ``(0, 1, 3)`` of a model with four layers is
     ``remove(2)``. ``progress`` is told (texts done, texts).
@@ -67,7 +67,7 @@ def predict_orders(
         if not order or not all(0 <= layer < n_layers for layer in order):
             raise RequestError(f"expected orders of layers 0 to {n_layers - 1}, got {tuple(order)}")
     root, kept_texts = _Branch.of(orders), fitted(texts, family.n_positions)
-    by_token = family.head == "question-answering"
+    by_token = family.by_token
     logits: FloatArray | None = None
     n_done = 0
     for chunk in packed(kept_texts, tokens_in_flight=tokens_in_flight, device=family.model.device):
@@ -93,7 +93,7 @@ def _answers(
     for layer, after in branch.following.items():
         if after.ends and not after.following and family.reads == "first":
             first = forward.first_tokens_forward(family, layer, states, chunk)
-            answers = family.classify(family.final_norm(first))
+            answers = family.answer_first(family.final_norm(first))
             yield from ((place, answers) for place in after.ends)
             continue
         reached = forward.layer_forward(family, layer, states, chunk)

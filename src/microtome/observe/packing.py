@@ -55,6 +55,7 @@ class Chunk:
     texts: IntArray  # (n,) which text of the input each one is
     tokens: IntArray  # (T,) which token of the input each row is
     targets: Tensor | None = None  # (T,) the token that a row's [MASK] hides, −1 where it has none
+    n_prompt: int = 0  # how many tokens at each text's start are a prompt
 
     @property
     def n_tokens(self) -> int:
@@ -134,6 +135,7 @@ def _chunk(texts: Texts, chosen: IntArray, device: torch.device) -> Chunk:
         texts=chosen,
         tokens=tokens,
         targets=None if texts.targets is None else on_device(texts.targets[tokens]),
+        n_prompt=texts.n_prompt,
     )
 
 

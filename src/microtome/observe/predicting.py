@@ -26,17 +26,17 @@ def predict(
     device: torch.device | str | None = None,
     dtype: torch.dtype | None = None,
 ) -> FloatArray:
-    """Logits in the order of the texts: (n, labels), or (T, 2) for question answering.
+    """What the model's head gives, in the order of the texts.
 
-    A masked LM gives (n, 5) numbers about the masked tokens of each text.
-
-    A question-answering model gives start and end logits for every token; tokens beyond the
+    A classifier gives logits (n, labels), a sentence embedder embeddings (n, D'), a masked LM
+    (n, 5) numbers about the masked tokens of each text. Token classification gives logits
+    (T, labels), question answering start and end logits (T, 2), for every token; tokens beyond the
     position table get −inf.
     """
     family = forward.bound(model, device=device, dtype=dtype)
     forward.check_head(family, texts)
     own = fitted(texts, family.n_positions)
-    by_token = family.head == "question-answering"
+    by_token = family.by_token
     gathered: FloatArray | None = None
     for chunk in packed(own, tokens_in_flight=tokens_in_flight, device=family.model.device):
         states = forward.embedded(family, chunk)

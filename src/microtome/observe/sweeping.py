@@ -40,8 +40,8 @@ class Sweep:
 
     targets: tuple[Target, ...]
     how: How
-    baseline: FloatArray  # (n, labels); question answering (T, 2), or what ``reduce`` made of it
-    logits: FloatArray  # (targets, n, labels); (targets, T, 2) or reduced, likewise
+    baseline: FloatArray  # as ``predict`` gives it, or what ``reduce`` made of it
+    logits: FloatArray  # the same for every target, (targets, …)
     n_truncated: int = 0
 
     @property
@@ -71,7 +71,7 @@ def sweep(
 
     ``uniform`` is the paper's disabling (1/L over the tokens a query sees), ``zero`` takes the
     head's columns of the output projection away. ``reduce`` makes (n, k) numbers of a chunk's
-    (T, 2) answer logits: those of all tokens and targets would fill gigabytes for a whole SQuAD.
+    logits by token: those of all tokens and targets would fill gigabytes for a whole SQuAD.
     ``progress`` is told (texts done, texts).
     """
     check_how(how)
@@ -79,7 +79,7 @@ def sweep(
     forward.check_head(family, texts)
     chosen = _targets(family, targets)
     own = fitted(texts, family.n_positions)
-    by_token = family.head == "question-answering" and reduce is None
+    by_token = family.by_token and reduce is None
     kept, done = _Kept(len(texts.ids) if by_token else len(own), len(chosen)), 0
     for chunk in _chunks(own, chosen, tokens_in_flight, family.model.device):
         rows = own.source_of(chunk.tokens) if by_token else chunk.texts
@@ -198,8 +198,7 @@ def _variants(split: _SplitLayer, targets: Sequence[Target]) -> list[Tensor]:
     for index in range(start, higher + 1):
         states = _layer_with_heads_off(family, index, states, chunk, targets, split)
     logits = forward.finished(family, states, chunk, start=max(start, higher + 1))
-    by_token = family.head == "question-answering"
-    return _by_variant(logits, split.chunk, n_variants, by_token=by_token)
+    return _by_variant(logits, split.chunk, n_variants, by_token=family.by_token)
 
 
 def _layer_with_heads_off(
@@ -239,7 +238,7 @@ def _last_layer(
     projected = torch.cat([whole[None], projected])
     attended = family.attention_residual(index, first.states.expand_as(projected), projected)
     final = family.final_norm(family.feed_forward(index, attended))  # (1 + V, n, D)
-    logits = family.classify(final.flatten(0, 1)).view(*final.shape[:2], -1)
+    logits = family.answer_first(final.flatten(0, 1)).view(*final.shape[:2], -1)
     yield from zip([-1, *places], logits, strict=True)
 
 

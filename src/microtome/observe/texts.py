@@ -51,6 +51,7 @@ class Texts:
     n_truncated: int = 0
     source: IntArray | None = None  # (T,) which token of the given texts each one is; None: all
     targets: AnyInts | None = None  # (T,) the token that [MASK] hides, −1 elsewhere; None: no masks
+    n_prompt: int = 0  # how many tokens at each text's start are a prompt, [CLS] included
 
     @property
     def lengths(self) -> IntArray:
@@ -94,9 +95,12 @@ def fitted(texts: Encoded, n_positions: int) -> Texts:
         raise DataError(f"text {empty} has no tokens at all", "an empty text is [CLS] [SEP]")
     long = lengths > n_positions
     targets: AnyInts | None = getattr(texts, "targets", None)
+    n_prompt: int = getattr(texts, "n_prompt", 0)
     if not long.any():
         special = np.asarray(texts.special, bool)
-        return Texts(texts.ids, offsets, texts.segments, special, targets=targets)
+        return Texts(
+            texts.ids, offsets, texts.segments, special, targets=targets, n_prompt=n_prompt
+        )
     place = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
     length = np.repeat(lengths, lengths)
     # The last token is [SEP]: without it a cut text would look like no text the model ever saw.
@@ -110,6 +114,7 @@ def fitted(texts: Encoded, n_positions: int) -> Texts:
         int(long.sum()),
         np.flatnonzero(kept),
         None if targets is None else targets[kept],
+        n_prompt,
     )
 
 
@@ -121,6 +126,7 @@ def first_texts(texts: Encoded, n_texts: int) -> Texts:
     return Texts(
         texts.ids[rows], offsets, None if texts.segments is None else texts.segments[rows],
         texts.special[rows], targets=None if targets is None else targets[rows],
+        n_prompt=getattr(texts, "n_prompt", 0),
     )  # fmt: skip
 
 

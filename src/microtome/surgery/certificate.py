@@ -27,10 +27,10 @@ from microtome.surgery.trace import Fate, LayerTrace, Trace, trace
 
 @dataclass(frozen=True)
 class Check:
-    """One line of a certificate."""
+    """One line of a certificate; ``passed`` is None where the check couldn't be run here."""
 
     name: str
-    passed: bool
+    passed: bool | None
     detail: str
 
 
@@ -43,12 +43,14 @@ class Certificate:
 
     @property
     def passed(self) -> bool:
-        """Whether every check passed."""
-        return all(check.passed for check in self.checks)
+        """Whether every check that was run passed."""
+        return all(check.passed is not False for check in self.checks)
 
     def require(self) -> Certificate:
         """This certificate, or :class:`CertificateFailed` naming the checks that failed."""
-        failed = [f"{check.name} ({check.detail})" for check in self.checks if not check.passed]
+        failed = [
+            f"{check.name} ({check.detail})" for check in self.checks if check.passed is False
+        ]
         if failed:
             raise CertificateFailed(
                 f"the edited model is not what the edits say: {'; '.join(failed)}",

@@ -44,12 +44,13 @@ def operate(
     """Edit the model called ``name`` and save it in ``out`` with a certificate that passed.
 
     ``operate("nano-bert", parse("remove(10-11)"), "shorter").certificate`` has the checks.
+    Any head of a supported family will do: the class that the checkpoint names is kept.
     A certificate that fails is a :class:`~microtome.errors.CertificateFailed`, and nothing is left
     in ``out``.
     """
     check_empty(out)
     source = name if isinstance(name, Source) else resolve(name, revision=revision)
-    base = load(source, allow_pickle=allow_pickle)
+    base = load(source, head="saved", allow_pickle=allow_pickle)
     load_tokenizer(source)  # refuses one that disagrees with the vocabulary
     before = fingerprint(base)
     edited = apply(edits, base)

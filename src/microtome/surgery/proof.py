@@ -19,6 +19,7 @@ from microtome.models.building import lacks_pooler
 from microtome.models.heads import is_pooler_tensor
 from microtome.models.provenance import provenance_of
 from microtome.models.quiet import quiet_transformers
+from microtome.models.saving import encoder_path
 from microtome.surgery.certificate import (
     Certificate,
     Check,
@@ -26,6 +27,7 @@ from microtome.surgery.certificate import (
     warnings_of,
     weight_checks,
 )
+from microtome.surgery.sentence_proof import sentence_checks
 from microtome.surgery.trace import LayerTrace, Trace, trace
 
 PROBE_LENGTHS = (13, 8, 5)  # padded together, so that a forgotten mask shows
@@ -54,7 +56,8 @@ def certify(
         before, after = look(base, batch), look(edited, batch)
         checks += effect_checks(old, new, expected, before, after)
         checks += head_checks(new, expected, before, after, batch["attention_mask"].bool())
-        checks.append(round_trip_check(edited, saved, batch))
+        checks.append(round_trip_check(edited, saved / encoder_path(edited), batch))
+        checks += sentence_checks(rounded(edited), saved)
     return Certificate(tuple(checks), warnings=warnings_of(edited))
 
 
@@ -168,8 +171,9 @@ def round_trip_check(edited: PreTrainedModel, saved: Path, batch: dict[str, Tens
     if lost:
         return Check("round trip", False, f"keys missing or unexpected: {', '.join(lost[:3])}")
     reference = rounded(edited)
+    inputs = _class_inputs(edited, batch)
     with torch.no_grad():
-        ours, theirs = reference(**batch), loaded.eval()(**batch)
+        ours, theirs = reference(**inputs), loaded.eval()(**inputs)
     pairs = [(look(reference, batch).states[-1], look(loaded, batch).states[-1])]
     pairs += [(ours[key], theirs[key]) for key in ours if isinstance(ours[key], Tensor)]
     off = max(float((one - other).abs().max()) for one, other in pairs)
@@ -177,6 +181,13 @@ def round_trip_check(edited: PreTrainedModel, saved: Path, batch: dict[str, Tens
     what = "outputs, without the pooler's," if invented else "outputs"
     detail = f"saved and loaded by plain transformers: {what} differ by {off:.1g}"
     return Check("round trip", off <= ROUND_TRIP_TOLERANCE * scale, detail)
+
+
+def _class_inputs(model: PreTrainedModel, batch: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The probe as the model's class takes it: multiple choice has one more axis, (B, 1, L)."""
+    if not type(model).__name__.endswith("ForMultipleChoice"):
+        return batch
+    return {name: values[:, None] for name, values in batch.items()}
 
 
 def rounded(model: PreTrainedModel) -> PreTrainedModel:

@@ -29,7 +29,7 @@ def logits_of(family: Family, chunk: Chunk, *, dropped: frozenset[int] = frozens
     if last in dropped:
         return read(family, states, chunk)
     if family.reads == "first":
-        return family.classify(family.final_norm(first_tokens(family, last, states, chunk)))
+        return family.answer_first(family.final_norm(first_tokens(family, last, states, chunk)))
     return read(family, layer(family, last, states, chunk), chunk)
 
 

@@ -8,7 +8,7 @@ from transformers import PreTrainedModel
 from microtome.errors import RequestError
 from microtome.models import Source, load
 from microtome.models.checkpoint import Checkpoint, look_at
-from microtome.models.heads import HeadName, own_head, stored_labels
+from microtome.models.heads import HeadName, job_of, own_head, stored_labels
 from microtome.observe.evaluation import HEAD_OF_KIND
 from microtome.tasks.scoring.labels import plain_label
 from microtome.tasks.task import Task
@@ -60,6 +60,10 @@ def _check_fit(name: str, checkpoint: Checkpoint, own: HeadName, task: Task) -> 
         )
     if own == "question-answering":
         return
+    if job_of(checkpoint) == "multilabel":
+        raise RequestError(
+            f"{name} gives several labels per text, and {task.name} has one label per text", hint
+        )
     found = stored_labels(checkpoint.config)
     expected = labels_of(task) or {}
     if len(found) != len(expected):
