@@ -28,7 +28,7 @@ PLAIN = Vocabulary.of([f"t{i}" for i in range(VOCABULARY)], special_ids=[0, 1, 2
 
 def own_head(model, kind, hidden):
     """The MLM head of each family, called as transformers calls it."""
-    if kind == "bert":
+    if kind in ("bert", "deberta-v2"):
         return model.cls(hidden)
     if kind in ("roberta", "xlm-roberta", "camembert", "mpnet"):
         return model.lm_head(hidden)

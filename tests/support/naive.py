@@ -16,7 +16,7 @@ from microtome.observe import Texts
 from support.tiny import VOCABULARY, _special_ids
 
 NAME = "naive"
-ATTENTIONS = {"mpnet": "attention.attn"}
+ATTENTIONS = {"mpnet": "attention.attn", "deberta-v2": "attention.self"}
 """Where a layer's attention is in families whose attention can't be replaced by a function."""
 OFF: dict = {"heads": set(), "how": "uniform", "calls": 0}
 

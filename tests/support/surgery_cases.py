@@ -13,7 +13,16 @@ from microtome.surgery import apply
 from support.tiny import FAMILY_TYPES, tiny_batch, tiny_model
 
 # What the design promises for each family, written out by hand: three layers, four heads.
-FREE = ("bert", "roberta", "xlm-roberta", "camembert", "electra", "distilbert", "mpnet")
+FREE = (
+    "bert",
+    "roberta",
+    "xlm-roberta",
+    "camembert",
+    "electra",
+    "distilbert",
+    "mpnet",
+    "deberta-v2",
+)
 UNIFORM = tuple(kind for kind in FAMILY_TYPES if kind != "mpnet")  # disable(i.j) is 1/L
 DEPTH_EDITS = {
     "extend(4)": (0, 0, 1, 2),

@@ -33,10 +33,11 @@ FAMILY_TYPES = (
     "albert",
     "modernbert",
     "mpnet",
+    "deberta-v2",
 )
 """Every ``model_type`` that Microtome supports."""
 
-ONLY_EAGER = ("mpnet",)
+ONLY_EAGER = ("mpnet", "deberta-v2")
 """Those for which transformers has no other attention."""
 
 HEADS = ("mlm", "classification", "question-answering", "none")
@@ -191,4 +192,14 @@ def _oddities(family: str) -> dict[str, object]:
     if family == "modernbert":
         # Layers 0 global, 1 and 2 sliding, with a window narrower than the test texts.
         return {"local_attention": 6, "global_attn_every_n_layers": 3}
+    if family == "deberta-v2":
+        # As in v3. From 4 tokens apart on, several distances share a bucket.
+        return {
+            "relative_attention": True,
+            "share_att_key": True,
+            "pos_att_type": ["p2c", "c2p"],
+            "position_buckets": 8,
+            "norm_rel_ebd": "layer_norm",
+            "position_biased_input": False,
+        }
     return {}

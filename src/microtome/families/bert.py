@@ -15,7 +15,7 @@ from microtome.families.seam import Family
 class BertLike(Family):
     """A family whose blocks are built like BERT's; what is around the blocks differs."""
 
-    parts = (
+    parts: tuple[Part, ...] = (
         Part("query", "attention.self.query"),
         Part("key", "attention.self.key"),
         Part("value", "attention.self.value"),

@@ -31,7 +31,8 @@ class FamilyFacts:
     ``groups`` is the config key that counts the sets of weights its layers share, where they do.
     Layers below ``first_copied`` are built differently and stay first and single. Without
     ``has_uniform_heads`` no weights of a head make its attention uniform. transformers knows only
-    its eager attention for an ``only_eager`` family.
+    its eager attention for an ``only_eager`` family. ``layouts`` are config values that tensors'
+    first names imply where the config doesn't say them: (first name, key, value).
     """
 
     name: str
@@ -42,6 +43,7 @@ class FamilyFacts:
     first_copied: int = 0
     has_uniform_heads: bool = True
     only_eager: bool = False
+    layouts: tuple[tuple[str, str, bool], ...] = ()
 
     def stack(self, n_layers: int, n_groups: int | None) -> LayerStack:
         """The layers of a model of this family; ``n_groups`` counts only where it shares them."""
@@ -64,6 +66,13 @@ FAMILIES: tuple[FamilyFacts, ...] = (
     # A position bias that all layers share is added after q·k.
     FamilyFacts(
         "mpnet", ("mpnet",), "microtome.families.mpnet", has_uniform_heads=False, only_eager=True
+    ),
+    FamilyFacts(
+        "deberta",
+        ("deberta-v2",),
+        "microtome.families.deberta",
+        only_eager=True,
+        layouts=(("lm_predictions.", "legacy", False),),
     ),
 )
 

@@ -191,6 +191,13 @@ class Family(ABC):
         """
         return None
 
+    def position_flops(self, length: int) -> float:
+        """What transformers' matrix products for ``position_scores`` cost a layer in one text.
+
+        Less what a layer's linear modules would cost if all of them were for tokens.
+        """
+        return 0.0
+
     @property
     @abstractmethod
     def attention_dropout(self) -> float:

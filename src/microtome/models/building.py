@@ -76,6 +76,10 @@ def build_config(
         )
     except _LIBRARY_ERRORS as error:
         raise _unloadable(checkpoint.folder, error) from error
+    for prefix, key, value in checkpoint.facts.layouts:
+        is_stored = any(tensor.name.startswith(prefix) for tensor in checkpoint.tensors)
+        if is_stored and key not in checkpoint.config:
+            setattr(config, key, value)
     if choice.is_fresh:
         config.problem_type = None
         if labels is not None:

@@ -42,6 +42,11 @@ _BOUNDS: dict[str, tuple[int, int]] = {
     "local_attention": (1, 1_000_000),
     "global_attn_every_n_layers": (1, 256),
     "chunk_size_feed_forward": (0, 1_000_000),
+    "relative_attention_num_buckets": (1, 100_000),
+    "max_relative_positions": (-1, 1_000_000),
+    "position_buckets": (-1, 100_000),
+    "pooler_hidden_size": (1, 16_384),
+    "conv_kernel_size": (0, 1_000),
 }
 
 

@@ -6,6 +6,8 @@ FLOPs are those of the matrix products, a multiplication and an addition countin
   counts each time it is applied;
 - 4 × length × width per layer for attention: queries times keys, and probabilities times values. A
   sliding window is counted as full attention, since that is what is computed;
+- position terms of attention (DeBERTa), as transformers computes them: for its whole table of
+  distances, once per text;
 - what is done once per text (pooler, classifier) is divided by the length.
 
 Norms, softmax, activations and embedding look-ups are left out, as is usual.
@@ -52,7 +54,8 @@ def _layer_flops(family: Family, length: int) -> float:
     """The blocks: a layer that is shared is in ``layers`` once for every application."""
     weights = sum(_linear_weights(layer.modules()) for layer in family.layers)
     attention = 4 * length * family.shape.width * family.shape.n_layers
-    return float(2 * weights + attention)
+    positions = family.position_flops(length) * family.shape.n_layers / length
+    return float(2 * weights + attention) + positions
 
 
 def _outer_flops(family: Family, length: int) -> float:
@@ -63,6 +66,8 @@ def _outer_flops(family: Family, length: int) -> float:
         if not name.startswith(inside):
             per_token = 1 / length if _runs_once_per_text(family, name) else 1
             total += 2 * _linear_weights([module]) * per_token
+    if family.head == "mlm" and (decoder := family.mlm_decoder()) not in {*family.model.modules()}:
+        total += 2 * _linear_weights([decoder])  # a head that multiplies by the embeddings itself
     return total
 
 

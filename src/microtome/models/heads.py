@@ -62,6 +62,7 @@ HEAD_TENSORS: dict[str, tuple[str, ...]] = {
     "mlm": (
         "cls.predictions.",
         "lm_head.",
+        "lm_predictions.",
         "generator_predictions.",
         "generator_lm_head.",
         "vocab_transform.",
@@ -74,7 +75,12 @@ HEAD_TENSORS: dict[str, tuple[str, ...]] = {
     "classification": ("classifier.", "pre_classifier."),
     "question-answering": ("qa_outputs.",),
     # Of pre-training, next to the masked LM: next sentence, sentence order, replaced tokens.
-    "pretraining": ("cls.seq_relationship.", "sop_classifier.", "discriminator_predictions."),
+    "pretraining": (
+        "cls.seq_relationship.",
+        "sop_classifier.",
+        "discriminator_predictions.",
+        "mask_predictions.",
+    ),
 }
 ALL_HEAD_TENSORS = tuple(prefix for prefixes in HEAD_TENSORS.values() for prefix in prefixes)
 

@@ -40,6 +40,10 @@ def names_of(family, layer):
             "attention.key", "attention.value", "attention.dense", "ffn", "ffn_output"]  # fmt: skip
     elif family == "modernbert":
         block, paths = f"layers.{layer}", ["attn.Wqkv"] * 3 + ["attn.Wo", "mlp.Wi", "mlp.Wo"]
+    elif family == "deberta-v2":
+        block, paths = f"encoder.layer.{layer}", ["attention.self.query_proj",
+            "attention.self.key_proj", "attention.self.value_proj", "attention.output.dense",
+            "intermediate.dense", "output.dense"]  # fmt: skip
     elif family == "mpnet":
         block, paths = f"encoder.layer.{layer}", [f"attention.attn.{name}" for name in "qkvo"]
         paths += ["intermediate.dense", "output.dense"]

@@ -51,8 +51,8 @@ def test_the_cache_holds_what_truncated_encoders_give(family, tmp_path):
     encoded = encode_for(encoder, load_tokenizer(str(base)), dataset)
     cached = cache_states(encoder, encoded, tmp_path / "states")
     for depth in range(4):
-        if depth == 0 and family == "albert":
-            continue  # ALBERT's group rule divides by the depth
+        if depth == 0 and family in ("albert", "deberta-v2"):
+            continue  # transformers can't run these without a layer
         cut = truncated(encoder, depth)
         for index in range(len(encoded)):
             batch = {"input_ids": torch.from_numpy(encoded.row(index).astype(np.int64))[None]}
