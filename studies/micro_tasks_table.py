@@ -61,7 +61,7 @@ def line(
 
     tokenizer = AutoTokenizer.from_pretrained(str(FOLDER))
     measured = {"words": "–", "cls": "–", "mean": "–", "tuned": "–"}
-    spans = task.kind == "span"
+    spans = task.kind == "spans"
     if "words" in columns:
         words = micro_answers.by_words if spans else by_words
         measured["words"] = shown(words(task, train, test))
@@ -83,7 +83,7 @@ def chance(task: Task, train: list[Row], test: list[Row]) -> str:
     """The most frequent label of train; for answers, saying that there is none."""
     if task.kind == "regression":
         return "0.0"
-    if task.kind == "span":
+    if task.kind == "spans":
         return shown(float(np.mean([not row.label for row in test])))
     labels = [row.label for row in train]
     most = max(set(labels), key=labels.count)

@@ -30,7 +30,7 @@ def model(tmp_path):
 def data(tmp_path):
     folder = tmp_path / "squad2"
     for name, n, seed in (("train", 24, 0), ("dev", 16, 1)):
-        source = rows(tmp_path / "made", "span", n=n, seed=seed)._source.path
+        source = rows(tmp_path / "made", "spans", n=n, seed=seed)._source.path
         folder.mkdir(exist_ok=True)
         (folder / f"{name}-v2.0.json").write_bytes(source.read_bytes())
     return folder

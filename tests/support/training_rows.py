@@ -33,10 +33,10 @@ def sentence(rng: random.Random, n_words: int) -> str:
 
 
 def rows(folder: Path, kind: str = "single", *, n: int = 40, seed: int = 0) -> Dataset:
-    """``single`` or ``pair`` classification, ``regression``, ``span``: learnable, many lengths."""
+    """``single`` or ``pair`` classification, ``regression``, ``spans``: learnable, many lengths."""
     rng = random.Random(seed)
     folder.mkdir(parents=True, exist_ok=True)
-    if kind == "span":
+    if kind == "spans":
         return _questions(folder / f"span-{n}-{seed}.json", rng, n)
     lines = []
     for index in range(n):

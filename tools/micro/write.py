@@ -51,7 +51,7 @@ SENTENCE = pa.struct(
 LABELS: dict[Kind, pa.DataType] = {
     "classification": pa.int8(),
     "regression": pa.float64(),
-    "span": pa.list_(pa.struct({"text": pa.string(), "start": pa.int16()})),
+    "spans": pa.list_(pa.struct({"text": pa.string(), "start": pa.int16()})),
 }
 
 

@@ -26,7 +26,12 @@ FitText = Annotated[
 ]
 
 
-@takes_data(without=("dev_data", "label_column", "labels", "skip_unknown_labels", "revision"))
+@takes_data(
+    without=(
+        "dev_data", "label_column", "label_separator", "labels", "candidates",
+        "skip_unknown_labels", "revision",
+    )
+)  # fmt: skip
 def decode(
     model: given.Model,
     *,

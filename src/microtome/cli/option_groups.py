@@ -17,7 +17,8 @@ from microtome.tasks.data_spec import DataSpec
 DATA: dict[str, tuple[Any, ...]] = {
     "task": (str | None, None, "A task's name: see 'microtome list tasks'."),
     "data": (
-        Path | None, None, "A task's folder of native files, or your csv/tsv/jsonl/parquet/txt."
+        Path | None, None,
+        "A task's native files, a BEIR folder, or your csv/tsv/jsonl/parquet/txt/conll.",
     ),
     "dev_data": (Path | None, None, "Your data: a second file to measure on."),
     "split": (str | None, None, "train, dev or test."),
@@ -25,8 +26,11 @@ DATA: dict[str, tuple[Any, ...]] = {
     "seed": (int, 0, "Decides everything that is random.", 0),
     "text_column": (str | None, None, "Your data: the text."),
     "pair_column": (str | None, None, "Your data: a second text."),
-    "label_column": (str | None, None, "Your data: the label."),
+    "label_column": (str | None, None, "Your data: the label; a,b,c: columns of 0 and 1."),
+    "label_separator": (str | None, None, "Your data: what divides several labels of a text."),
     "labels": (str | None, None, "Your data: label names in order, with commas."),
+    "kind": (str | None, None, "Your data: tokens, similarity, reranking …, where unclear."),
+    "candidates": (Path | None, None, "A BEIR folder to rerank: the first stage's TREC run."),
     "skip_unknown_labels": (bool, False, "Leave rows out whose label the task hasn't."),
     "revision": (str | None, None, "Branch, tag or commit of a hub id."),
 }  # fmt: skip

@@ -13,7 +13,6 @@ from microtome.families import adapt
 from microtome.observe.predicting import predict
 from microtome.statistics import Metric
 from microtome.tasks import (
-    Answer,
     Dataset,
     Encoded,
     Evaluation,
@@ -23,18 +22,12 @@ from microtome.tasks import (
     evaluate_logits,
     evaluate_spans,
     label_map,
-    metric_of,
-    score_answer,
-    value,
 )
 from microtome.tasks.encoding.masking import MaskedTexts, masked
-from microtome.tasks.scoring.masked_tokens import (
-    MASKED_ACCURACY,
-    commonest_share,
-    evaluate_masked,
-    guesses_one_token,
-    masked_accuracy,
-)
+from microtome.tasks.encoding.tagged import TaggedTexts, encode_tagged
+from microtome.tasks.encoding.texts import EMBEDDED_KINDS, TextPairs
+from microtome.tasks.scoring.evaluation import evaluate_embeddings, evaluate_tags
+from microtome.tasks.scoring.masked_tokens import evaluate_masked
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -43,7 +36,7 @@ MULTI_LABEL = "multi_label_classification"
 HEAD_OF_KIND: Mapping[str, str] = {
     "classification": "classification",
     "regression": "classification",
-    "span": "question-answering",
+    "spans": "question-answering",
     "text": "mlm",
 }
 
@@ -107,7 +100,9 @@ def encode_for(
     length = min(max_length or dataset.task.hyperparameters.max_length, most)
     # The model decides, not the tokenizer: a generic one would leave a pair without segments.
     segments = family.uses_segments
-    if dataset.task.kind == "span":
+    if dataset.task.kind == "tokens":
+        return encode_tagged(dataset, tokenizer, max_length=length, segments=segments)
+    if dataset.task.kind == "spans":
         ordered = None if stride == dataset.task.hyperparameters.stride else stride
         return encode_windows(
             dataset, tokenizer, max_length=length, stride=ordered, segments=segments
@@ -128,8 +123,8 @@ def encode_to_score(
 
 
 def text_clusters(dataset: Dataset, encoded: Encoded) -> NDArray[np.int64] | None:
-    """Which encoded texts aren't independent: those of one cluster, and a question's windows."""
-    if not isinstance(encoded, Windows):
+    """Which encoded texts aren't independent: those of one cluster, and of one row."""
+    if not isinstance(encoded, (Windows, TaggedTexts, TextPairs)):
         return dataset.clusters
     if dataset.clusters is None:
         return encoded.of_row.astype(np.int64)
@@ -144,6 +139,10 @@ def scored(
         return evaluate_spans(dataset, encoded, logits[:, 0], logits[:, 1])
     if isinstance(encoded, MaskedTexts):
         return evaluate_masked(dataset, logits)
+    if isinstance(encoded, TaggedTexts):
+        return evaluate_tags(dataset, encoded, logits, model.config.id2label)
+    if dataset.task.kind in EMBEDDED_KINDS:
+        return evaluate_embeddings(dataset, logits)
     return evaluate_logits(dataset, logits, model.config.id2label)
 
 
@@ -153,44 +152,4 @@ def outcome(dataset: Dataset, found: Evaluation, metric: str) -> NDArray[np.floa
     A score for every row where the metric is their mean (accuracy, and both of SQuAD's); else the
     metric as a function of row weights.
     """
-    if dataset.task.kind == "span":
-        column = ("exact_match", "f1").index(metric)
-        pairs = zip(found.predictions, dataset.rows(), strict=True)
-        return np.array([score_answer(text, _texts(row.label))[column] for text, row in pairs])
-    if dataset.task.kind == "text":
-        return masked_accuracy(dataset, found.predictions)
-    if metric == "accuracy":
-        return np.asarray(found.predictions == dataset.targets, dtype=np.float64)
-    return metric_of(metric, found.predictions, dataset.targets, dataset.task)
-
-
-def constant_answer(dataset: Dataset, metric: str, encoded: Encoded | None = None) -> float:
-    """What the best answer scores that is the same for every row and reads none of them.
-
-    The commonest label (or the one that the metric likes best), an empty answer to every question;
-    a constant number has no correlation with anything. Of plain text, whose ``encoded`` form has
-    the masks, the commonest hidden token.
-    """
-    if isinstance(encoded, MaskedTexts):
-        return commonest_share(encoded)
-    if dataset.task.kind == "regression":
-        return 0.0
-    if dataset.task.kind == "span":
-        column = ("exact_match", "f1").index(metric)
-        scores = [score_answer("", _texts(row.label))[column] for row in dataset.rows()]
-        return float(np.mean(scores))
-    targets = dataset.targets
-    constants = (np.full_like(targets, label) for label in range(len(dataset.task.labels)))
-    return max(value(metric, answers, targets, dataset.task) for answers in constants)
-
-
-def gives_one_answer(evaluation: Evaluation) -> bool:
-    """Whether a model answers every row alike: it reads nothing, however good its score looks."""
-    if evaluation.primary == MASKED_ACCURACY:
-        return guesses_one_token(evaluation.predictions)
-    return len(np.unique(evaluation.predictions)) < 2
-
-
-def _texts(label: object) -> list[str]:
-    answers: tuple[Answer, ...] = label if isinstance(label, tuple) else ()
-    return [answer.text for answer in answers]
+    return found.outcomes[metric]

@@ -162,6 +162,53 @@ def f1(predicted: ArrayLike, gold: ArrayLike, *, positive: int | str | bool = 1)
     return SumMetric(columns, _f1, worst=kinds[1:], best=np.stack([np.zeros(3), kinds[0]]))
 
 
+def pooled_f1(right: ArrayLike, called: ArrayLike, real: ArrayLike) -> SumMetric:
+    """F1 of items that rows have any number of: the entities of a sentence, the labels of a text.
+
+    Per row: how many items were called and are real, how many were called, how many are real.
+    ``pooled_f1([1], [2], [1])`` is two thirds.
+    """
+    n_right, n_called, n_real = as_rows(right), as_rows(called), as_rows(real)
+    if (n_right < 0).any() or (n_right > np.minimum(n_called, n_real)).any():
+        raise RequestError("expected no more right items than were called, and than are real")
+    columns = np.stack([n_right, n_called - n_right, n_real - n_right], axis=1)
+    typical = float(n_real.mean())
+    return SumMetric(columns, _f1, np.array([[0, typical, typical]]), np.array([[typical, 0, 0]]))
+
+
+def micro_f1(predicted: ArrayLike, gold: ArrayLike) -> SumMetric:
+    """F1 of all labels of all rows together; both sides (n, labels) are true or false."""
+    called, real = _label_tables(predicted, gold)
+    return pooled_f1((called & real).sum(axis=1), called.sum(axis=1), real.sum(axis=1))
+
+
+def macro_f1(predicted: ArrayLike, gold: ArrayLike) -> SumMetric:
+    """The mean F1 of the labels, each counted alike; one that nobody has or calls has 0."""
+    called, real = _label_tables(predicted, gold)
+    n_labels = real.shape[1]
+    columns = np.concatenate([called & real, called & ~real, ~called & real], axis=1, dtype=float)
+    shares, nothing = real.mean(axis=0), np.zeros(n_labels)
+
+    def of_sums(sums: FloatArray) -> FloatArray:
+        by_label = sums.reshape(-1, 3, n_labels).transpose(0, 2, 1).reshape(-1, 3)
+        return np.asarray(_f1(by_label).reshape(-1, n_labels).mean(axis=1))
+
+    worst = np.concatenate([nothing, 1 - shares, shares])[None]
+    return SumMetric(columns, of_sums, worst, np.concatenate([shares, nothing, nothing])[None])
+
+
+def _label_tables(
+    predicted: ArrayLike, gold: ArrayLike
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    called, real = np.asarray(predicted, dtype=bool), np.asarray(gold, dtype=bool)
+    if called.shape != real.shape or real.ndim != 2 or not real.size:
+        raise RequestError(
+            "expected true or false for every row and label,"
+            f" got shapes {called.shape} and {real.shape}"
+        )
+    return called, real
+
+
 def matthews(predicted: ArrayLike, gold: ArrayLike, *, n_labels: int = 2) -> SumMetric:
     """Matthews correlation of labels 0..n_labels-1; 0 where a side is constant."""
     predicted, gold = rows_of_pair(predicted, gold)

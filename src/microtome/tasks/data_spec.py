@@ -6,13 +6,14 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from microtome.errors import RequestError
 from microtome.tasks.catalogue import find_task
 from microtome.tasks.task import Kind, Task
 
 SHORTEST = 8  # tokens that a text may be cut to, at least
+PLACES = ("path", "dev_path", "candidates")
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,9 @@ class DataSpec:
     rows. ``held_out`` measures the dev side of a file's 80/20 split, because the other side is for
     training; with ``dev_path``, a second file, that one is measured and all of ``path`` is for
     training. ``max_length`` is in tokens per text, the task's unless given.
+    ``label_column`` may be several, ``a,b,c``, of 0 and 1; ``label_separator`` divides the labels
+    within one: both are multi-label. ``kind`` says what the file doesn't show. ``candidates`` is
+    the first-stage run, in TREC's format, of a BEIR folder whose documents are reranked.
     ``skip_unknown_labels`` leaves rows out whose label isn't one of the task's, instead of refusing
     the file.
 
@@ -39,16 +43,18 @@ class DataSpec:
     text_column: str | None = None
     pair_column: str | None = None
     label_column: str | None = None
+    label_separator: str | None = None
     labels: tuple[str, ...] | None = None
     kind: Kind | None = None
     revision: str | None = None
     held_out: bool = False
     dev_path: Path | None = None
+    candidates: Path | None = None
     max_length: int | None = None
     skip_unknown_labels: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("path", "dev_path"):
+        for name in PLACES:
             given = getattr(self, name)
             if given is not None:
                 object.__setattr__(self, name, Path(given).expanduser())
@@ -56,6 +62,10 @@ class DataSpec:
             raise RequestError(f"max_length must be {SHORTEST} or more, got {self.max_length}")
         if self.labels is not None:
             object.__setattr__(self, "labels", tuple(self.labels))
+        if self.kind not in (None, *get_args(Kind)):
+            raise RequestError(
+                f"no data is of kind {self.kind!r}", f"there are {', '.join(get_args(Kind))}"
+            )
 
     @property
     def is_file(self) -> bool:
@@ -74,15 +84,19 @@ class DataSpec:
 
     def as_json(self) -> dict[str, Any]:
         """Everything but the places, which aren't part of a trial's identity."""
-        places = ("path", "dev_path")
-        return {k: v for k, v in vars(self).items() if k not in places and v not in (None, False)}
+        return {k: v for k, v in vars(self).items() if k not in PLACES and v not in (None, False)}
 
     @classmethod
     def of_json(
-        cls, stored: Mapping[str, Any], *, path: Path | None, dev_path: Path | None
+        cls,
+        stored: Mapping[str, Any],
+        *,
+        path: Path | None,
+        dev_path: Path | None,
+        candidates: Path | None = None,
     ) -> DataSpec:
         """What :meth:`as_json` stored, with the places where the data is now."""
-        return cls(**stored, path=path, dev_path=dev_path)
+        return cls(**stored, path=path, dev_path=dev_path, candidates=candidates)
 
 
 def each_task(spec: DataSpec, text: str) -> list[DataSpec]:

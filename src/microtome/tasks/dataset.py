@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from microtome.errors import DataError, RunError
+from microtome.errors import DataError, RequestError, RunError
 from microtome.tasks.reading.rows import Oddities
-from microtome.tasks.reading.scanning import Scan, scan
+from microtome.tasks.reading.scanning import Corpus, Scan, Tags, scan
 from microtome.tasks.reading.sources import RowSource
 from microtome.tasks.sampling import (
     Indices,
@@ -26,8 +26,9 @@ from microtome.tasks.sampling import (
     limited,
     n_of_fraction,
     quantile_strata,
+    whole_clusters,
 )
-from microtome.tasks.task import Row, Task
+from microtome.tasks.task import METRICS_OF, Kind, Row, Task
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +39,9 @@ class Dataset:
     split: str
     labelled: bool
     targets: NDArray[Any]
-    """Label indices, numbers, or (span) whether there is an answer; -1 or nan without labels."""
+    """Label indices, numbers, grades; (n, labels) true or false for multilabel. Spans: is there an
+    answer; tokens: how many entities, retrieval: how many relevant documents. -1 or nan without
+    labels."""
     digests: NDArray[np.uint64]  # (n, 2), of text and pair
     clusters: Indices | None
     positions: Indices  # of the rows within what the source reads
@@ -47,6 +50,9 @@ class Dataset:
     """Rows with the task's no-label mark that were left out."""
     _source: RowSource
     _stamp: tuple[int, int] | None
+    tags: Tags | None = None  # tokens
+    corpus: Corpus | None = None
+    """Retrieval: the rows are the queries, and these are the documents that they search."""
 
     def __len__(self) -> int:
         return len(self.positions)
@@ -59,24 +65,38 @@ class Dataset:
     @property
     def content_hash(self) -> str:
         """Of texts, labels, clusters and order; where they were read from doesn't matter."""
-        digest = hashlib.sha256(f"{self.task.kind} {self.labels} {self.labelled}".encode())
+        kind = "spans" if self.task.kind == "spans" else self.task.kind  # as runs have stored it
+        digest = hashlib.sha256(f"{kind} {self.labels} {self.labelled}".encode())
         digest.update(np.ascontiguousarray(self.digests).tobytes())
         digest.update(np.ascontiguousarray(self.targets, dtype=np.float64).tobytes())
         digest.update(str(self.n_unlabelled).encode())
         if self.clusters is not None:
             digest.update(np.unique(self.clusters, return_inverse=True)[1].tobytes())
+        more = [vars(part) for part in (self.tags, self.corpus) if part is not None]
+        for name, values in (item for part in more for item in part.items()):
+            if name != "positions":
+                digest.update(np.ascontiguousarray(values).tobytes())
         return digest.hexdigest()
 
     @property
     def text_hash(self) -> str:
         """Of texts and their order alone: what an encoding depends on."""
-        return hashlib.sha256(np.ascontiguousarray(self.digests).tobytes()).hexdigest()
+        digest = hashlib.sha256(np.ascontiguousarray(self.digests).tobytes())
+        if self.corpus is not None:
+            digest.update(np.ascontiguousarray(self.corpus.digests).tobytes())
+        return digest.hexdigest()
+
+    @property
+    def n_queries(self) -> int:
+        """Rows that are queries; of retrieval data :meth:`rows` gives the documents after them."""
+        return len(self)
 
     def rows(self) -> Iterator[Row]:
-        """The rows, read again from their source, one at a time."""
+        """The rows, read again from their source, one at a time; then the documents, if any."""
         if self._stamp is not None and self._stamp != stamp(self._source.path):
             raise RunError(f"{self._source.path} has changed since it was opened", "start again")
-        positions = iter(self.positions.tolist())
+        more = [] if self.corpus is None else self.corpus.positions.tolist()
+        positions = iter(self.positions.tolist() + more)
         chosen = next(positions, None)
         for position, (_, row) in enumerate(self._source.read(Oddities())):
             if position == chosen:
@@ -93,14 +113,22 @@ class Dataset:
             digests=self.digests[indices],
             clusters=None if self.clusters is None else self.clusters[indices],
             positions=self.positions[indices],
+            tags=None if self.tags is None else self.tags.take(indices),
+            corpus=None if self.corpus is None else self.corpus.take(indices),
         )
 
     def limit(self, n_rows: int | None, *, seed: int = 0) -> Dataset:
-        """At most ``n_rows`` rows, picked by ``seed``: nested, and in file order."""
+        """At most ``n_rows`` rows, picked by ``seed``: nested, and in file order.
+
+        Of pairs to rerank, whole queries: as many as fit, and at least one.
+        """
         if n_rows is None or n_rows >= len(self):
             return self
         # The no-label rows aren't sampled with the others: their figure is of the whole split.
-        return replace(self.select(limited(len(self), n_rows, seed)), n_unlabelled=0)
+        chosen = limited(len(self), n_rows, seed)
+        if self.task.kind == "reranking" and self.clusters is not None:
+            chosen = whole_clusters(self.clusters, n_rows, seed)
+        return replace(self.select(chosen), n_unlabelled=0)
 
     def of_length(self, max_length: int | None) -> Dataset:
         """The same rows, cut to at most ``max_length`` tokens when encoded; None: the task's."""
@@ -117,7 +145,10 @@ class Dataset:
 
     def held_out(self) -> tuple[Dataset, Dataset]:
         """The 80/20 split by content: training rows and dev rows."""
-        train, dev = held_out(self.digests, self._strata())
+        digests = self.digests
+        if self.task.kind == "reranking" and self.clusters is not None:
+            digests = self.clusters[:, None].astype(np.uint64)  # a query's passages stay together
+        train, dev = held_out(digests, self._strata())
         if not len(dev):
             raise DataError(
                 f"{len(self)} rows are too few to hold some out", "give dev rows: --dev-data FILE"
@@ -128,11 +159,35 @@ class Dataset:
         )
 
     def _strata(self) -> Indices:
-        if not self.labelled:
+        kind = self.task.kind
+        if not self.labelled or kind in ("retrieval", "reranking"):
             return np.zeros(len(self), dtype=np.int64)
-        if self.task.kind == "regression":
+        if kind in ("regression", "similarity"):
             return quantile_strata(self.targets)
-        return self.targets.astype(np.int64)
+        if kind == "multilabel":
+            return np.asarray(self.targets.sum(axis=1), dtype=np.int64)
+        return (self.targets > 0 if kind == "tokens" else self.targets).astype(np.int64)
+
+
+def as_kind(dataset: Dataset, kind: Kind) -> Dataset:
+    """The same rows for a model of another job; rows that can't serve it are refused.
+
+    Pairs with a number are regression for a classifier's head, and similarity for an embedder:
+    STS-B's file serves both.
+
+    as_kind(open_data(DataSpec("stsb", "glue/STS-B")), "similarity")
+    """
+    task = dataset.task
+    if task.kind == kind:
+        return dataset
+    if {task.kind, kind} != {"regression", "similarity"}:
+        raise RequestError(f"expected rows of {kind}, got {task.name}, which is {task.kind}")
+    if next(dataset.rows()).pair is None:
+        raise RequestError(
+            f"expected pairs of texts with a number, {task.name} has single texts",
+            "name the second text: --pair-column",
+        )
+    return replace(dataset, task=replace(task, kind=kind, metrics=METRICS_OF[kind]))
 
 
 def dataset_of(source: RowSource) -> Dataset:
@@ -151,6 +206,8 @@ def dataset_of(source: RowSource) -> Dataset:
         n_unlabelled=scanned.n_unlabelled,
         _source=source,
         _stamp=before,
+        tags=scanned.tags,
+        corpus=scanned.corpus,
     )
 
 
@@ -179,6 +236,20 @@ def _notes(source: RowSource, scanned: Scan) -> tuple[str, ...]:
         more = ", …" if len(unknown) > 5 else ""
         total = unknown.total()
         notes.append(f"{place}: {total:,} rows with unknown labels left out: {named}{more}")
+    oddities = scanned.oddities
+    if oddities.n_implied:
+        notes.append(
+            f"{place}: {oddities.n_implied:,} entities begin with an I, as in IOB1: read as B"
+        )
+    if n_irrelevant := oddities.n_irrelevant:
+        notes.append(f"{place}: {n_irrelevant:,} queries without a relevant document left out")
+    if oddities.n_unjudged:
+        notes.append(f"{place}: {oddities.n_unjudged:,} queries aren't judged in {source.split}")
+    if oddities.n_missed:
+        notes.append(
+            f"{place}: {oddities.n_missed:,} relevant documents aren't among the candidates;"
+            " scores are of the candidates alone"
+        )
     if scanned.n_unlabelled:
         notes.append(f"{place}: {scanned.n_unlabelled:,} rows without a label left out")
     if scanned.n_empty:

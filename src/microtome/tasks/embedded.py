@@ -65,7 +65,7 @@ TASKS: tuple[Task, ...] = (
     ),
     _task(
         "micro-squad",
-        "span",
+        "spans",
         ("f1", "exact_match"),
         (),
         "questions on a short passage; half have no answer, but a plausible one",

@@ -256,7 +256,7 @@ SNLI = Task(
 
 SQUAD2 = Task(
     name="squad2",
-    kind="span",
+    kind="spans",
     metrics=("f1", "exact_match"),
     summary="find the answer in the passage, or say that there is none (SQuAD 2.0)",
     splits=(

@@ -44,6 +44,14 @@ def limited(n_rows: int, limit: int, seed: int) -> Indices:
     return np.sort(np.argsort(order_keys(n_rows, seed), kind="stable")[:limit])
 
 
+def whole_clusters(clusters: Indices, limit: int, seed: int) -> Indices:
+    """The rows of random clusters, in file order: as many as fit into ``limit``, at least one."""
+    _, of_row, sizes = np.unique(clusters, return_inverse=True, return_counts=True)
+    order = np.argsort(order_keys(len(sizes), seed), kind="stable")
+    n_fitting = max(1, int(np.searchsorted(np.cumsum(sizes[order]), limit, side="right")))
+    return np.flatnonzero(np.isin(of_row, order[:n_fitting]))
+
+
 def n_of_fraction(fraction: float, n_rows: int) -> int:
     """How many rows a fraction asks for: 1 = all, below 1 a share, 2 and more = rows."""
     if fraction == 1:

@@ -8,10 +8,21 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-Kind = Literal["classification", "regression", "span", "text"]
-"""``span``: an answer within the pair text (SQuAD). ``text``: rows without labels."""
+Kind = Literal[
+    "classification",
+    "regression",
+    "multilabel",
+    "tokens",
+    "spans",
+    "similarity",
+    "retrieval",
+    "reranking",
+    "text",
+]
+"""``tokens``: entities of words (CoNLL). ``spans``: an answer within the pair text (SQuAD).
+``similarity``: pairs scored by an embedder. ``text``: rows without labels."""
 
-Format = Literal["tsv", "csv", "jsonl", "parquet", "txt", "squad"]
+Format = Literal["tsv", "csv", "jsonl", "parquet", "txt", "squad", "conll"]
 
 
 class Answer(NamedTuple):
@@ -21,6 +32,13 @@ class Answer(NamedTuple):
     start: int
 
 
+class Judgement(NamedTuple):
+    """A document that somebody judged for a query; grade 0 and below: irrelevant."""
+
+    document: str
+    grade: int
+
+
 @dataclass(frozen=True)
 class UnknownLabel:
     """A label as the file has it that isn't one of the task's."""
@@ -28,20 +46,40 @@ class UnknownLabel:
     name: str
 
 
-Label = int | float | tuple[Answer, ...] | UnknownLabel | None
-"""Classification: an index into ``Task.labels``. Regression: a number. Span: the accepted answers
-(none: unanswerable). None: the row has no label. A row whose label is unknown is refused or left
-out before anybody sees it."""
+Label = (
+    int
+    | float
+    | frozenset[int]
+    | tuple[int, ...]
+    | tuple[Answer, ...]
+    | tuple[Judgement, ...]
+    | UnknownLabel
+    | None
+)
+"""Classification: an index into ``Task.labels``. Regression, similarity: a number. Multilabel: the
+indices that apply. Tokens: an index for each word. Spans: the accepted answers (none:
+unanswerable). Reranking: a grade. Retrieval: a query's judgements, None for a document. None: the
+row has no label. A row whose label is unknown is refused or left out before anybody sees it."""
+
+
+def answers_in(label: Label) -> tuple[Answer, ...]:
+    """The accepted answers of a question; none where there is no such label."""
+    labels = label if isinstance(label, tuple) else ()
+    return tuple(answer for answer in labels if isinstance(answer, Answer))
 
 
 class Row(NamedTuple):
-    """One example. For a span task ``text`` is the question and ``pair`` the passage."""
+    """One example. For spans ``text`` is the question and ``pair`` the passage.
+
+    ``words`` are those of a row of tokens; its ``text`` has them with spaces between.
+    """
 
     text: str
     pair: str | None = None
     label: Label = None
     id: str | None = None
     cluster: str | None = None
+    words: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -49,6 +87,7 @@ class Columns:
     """The columns of a table that hold a row's parts.
 
     ``id`` is used if the file has it. ``header`` names the columns of a file without a header line.
+    ``labels`` are several columns of 0 and 1; ``separator`` divides the labels within ``label``.
     """
 
     text: str
@@ -56,11 +95,18 @@ class Columns:
     label: str | None = None
     id: str | None = None
     header: tuple[str, ...] | None = None
+    labels: tuple[str, ...] = ()
+    separator: str | None = None
 
     @property
     def named(self) -> tuple[str, ...]:
         """The columns that a file must have."""
-        return tuple(c for c in (self.text, self.pair, self.label) if c is not None)
+        return tuple(c for c in (self.text, self.pair, self.label) if c is not None) + self.labels
+
+    @property
+    def labelled(self) -> bool:
+        """Whether some column holds labels."""
+        return self.label is not None or bool(self.labels)
 
 
 @dataclass(frozen=True)
@@ -139,3 +185,16 @@ class Task:
     def primary(self) -> str | None:
         """The metric that decides; the first one. None for rows without labels."""
         return self.metrics[0] if self.metrics else None
+
+
+METRICS_OF: dict[Kind, tuple[str, ...]] = {
+    "regression": ("pearson", "spearman"),
+    "multilabel": ("micro_f1", "macro_f1", "accuracy"),
+    "tokens": ("entity_f1",),
+    "similarity": ("cosine_spearman", "cosine_pearson"),
+    "retrieval": ("ndcg_at_10", "mrr_at_10", "map", "recall_at_100"),
+    "reranking": ("map", "mrr_at_10", "ndcg_at_10"),
+    # The one score of plain text is a masked LM's.
+    "text": ("masked_accuracy",),
+}
+"""What own data of each kind is scored by, the primary metric first."""

@@ -24,7 +24,7 @@ EXPERIMENT = find_experiment("initialization")
 def subject_for(tmp_path, kind="single", family="bert"):
     folder = checkpoint(tmp_path / "base", family)
     data = rows(tmp_path / "data", kind, n=60)._source.path
-    if kind == "span":
+    if kind == "spans":
         return subject_of(str(folder), DataSpec(task="squad2", path=data))
     return subject_of(str(folder), DataSpec(path=data, labels=("no", "yes")))
 
@@ -55,7 +55,7 @@ def test_untrained_heads_score_as_models_loaded_one_by_one(tmp_path, family):
 
 
 def test_questions_are_scored_with_untrained_heads_and_have_no_probe(tmp_path):
-    subject = subject_for(tmp_path, "span")
+    subject = subject_for(tmp_path, "spans")
     found = run_here(trial_of(subject, "score_untrained_heads", heads=2)).rows
     assert {row["metric"] for row in found} == {"exact_match", "f1"}
     assert not run_here(trial_of(subject, "probe_frozen")).rows

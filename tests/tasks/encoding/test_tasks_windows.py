@@ -28,7 +28,7 @@ def own_cache(tmp_path, monkeypatch):
 def toy(rows):
     task = Task(
         name="toy",
-        kind="span",
+        kind="spans",
         metrics=("f1", "exact_match"),
         summary="a toy",
         hyperparameters=Hyperparameters(max_length=40, stride=10),

@@ -229,7 +229,7 @@ def questions(*rows):
     ]
     task = Task(
         name="toy",
-        kind="span",
+        kind="spans",
         metrics=("f1", "exact_match"),
         summary="a toy",
         cluster_by="given",

@@ -29,7 +29,7 @@ def model(tmp_path):
     return checkpoint(tmp_path / "base")
 
 
-@pytest.mark.parametrize("kind", ["single", "pair", "regression", "span"])
+@pytest.mark.parametrize("kind", ["single", "pair", "regression", "spans"])
 def test_every_kind_of_task_trains_scores_and_saves(kind, model, tmp_path):
     train, dev = rows(tmp_path, kind, n=30), rows(tmp_path, kind, n=12, seed=1)
     done = finetune(model, train, dev, recipe=RECIPE, seed=3, out=tmp_path / "out")
@@ -42,7 +42,7 @@ def test_every_kind_of_task_trains_scores_and_saves(kind, model, tmp_path):
     assert len(done.history) == 3
     assert done.threads == torch.get_num_threads()
     assert not (tmp_path / "out.finetuning").exists()
-    auto = AutoModelForQuestionAnswering if kind == "span" else AutoModelForSequenceClassification
+    auto = AutoModelForQuestionAnswering if kind == "spans" else AutoModelForSequenceClassification
     plain = auto.from_pretrained(tmp_path / "out")
     assert same_weights(plain, done.model)
     assert plain.config.microtome_task == train.task.name
@@ -134,7 +134,7 @@ def test_dev_is_read_once_an_epoch_or_once(model, tmp_path, monkeypatch, keep, w
 
 def test_a_task_that_does_not_fit_the_models_head_is_refused(tmp_path):
     train, dev = rows(tmp_path, n=30), rows(tmp_path, n=12, seed=1)
-    spans = rows(tmp_path, "span", n=6)
+    spans = rows(tmp_path, "spans", n=6)
     three = {0: "entailment", 1: "neutral", 2: "contradiction"}
     names = {"id2label": three, "label2id": {v: k for k, v in three.items()}}
     entailment = checkpoint(tmp_path / "three", head="classification", **names)

@@ -29,8 +29,8 @@ STILL = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
 
 
 def prepared(tmp_path, family_type="bert", kind="single", *, n=40, std=0.1, **config):
-    head = "question-answering" if kind == "span" else "classification"
-    labels = {} if kind == "span" else {"num_labels": 1 if kind == "regression" else 2}
+    head = "question-answering" if kind == "spans" else "classification"
+    labels = {} if kind == "spans" else {"num_labels": 1 if kind == "regression" else 2}
     model = tiny_model(family_type, head, std=std, **labels, **config)
     family, dataset = adapt(model), rows(tmp_path, kind, n=n)
     encoded = encode_for(model, tokenizer_for(family_type), dataset, max_length=32, stride=4)
@@ -103,7 +103,7 @@ def test_a_training_without_dropout_is_torchs_own_adamw_on_transformers_loss(tmp
     assert largest_difference(weights(model), weights(reference), but=UNDECIDED) < 0.01 * moved
 
 
-@pytest.mark.parametrize("kind", ["single", "regression", "span"])
+@pytest.mark.parametrize("kind", ["single", "regression", "spans"])
 def test_micro_batches_add_up_to_the_effective_batch(kind, tmp_path):
     model, examples = prepared(tmp_path, kind=kind, **STILL)
     found = []

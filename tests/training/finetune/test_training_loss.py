@@ -23,7 +23,7 @@ BERT_NAMES = {
     "attention_probs_dropout_prob": 0.0,
     "classifier_dropout": 0.0,
 }
-HEADS = {"regression": {"num_labels": 1, "problem_type": "regression"}, "span": {}}
+HEADS = {"regression": {"num_labels": 1, "problem_type": "regression"}, "spans": {}}
 STD = 0.15  # gradients of order 1: a tolerance of 1e-5 is one of relative error
 
 
@@ -31,7 +31,7 @@ def model_for(family: str, kind: str):
     names = dict(NO_DROPOUT.get(family, BERT_NAMES))
     if family == "albert":
         names["classifier_dropout_prob"] = names.pop("classifier_dropout")
-    head = "question-answering" if kind == "span" else "classification"
+    head = "question-answering" if kind == "spans" else "classification"
     labels = HEADS.get(kind, {"num_labels": 2})
     return tiny_model(family, head, std=STD, **names, **labels).train()
 
@@ -52,7 +52,7 @@ def plain_loss(model, examples, uses_segments: bool) -> torch.Tensor:
             segments = examples.texts.segments[part].astype(np.int64)
             batch["token_type_ids"] = torch.from_numpy(segments)[None]
         target = examples.targets[index][None]
-        if examples.kind == "span":
+        if examples.kind == "spans":
             batch |= {"start_positions": target[:, 0], "end_positions": target[:, 1]}
         else:
             batch["labels"] = target
@@ -60,7 +60,7 @@ def plain_loss(model, examples, uses_segments: bool) -> torch.Tensor:
     return total / len(examples)
 
 
-@pytest.mark.parametrize("kind", ["single", "pair", "regression", "span"])
+@pytest.mark.parametrize("kind", ["single", "pair", "regression", "spans"])
 @pytest.mark.parametrize("family_type", FAMILY_TYPES)
 def test_loss_and_gradients_are_plain_transformers(family_type, kind, tmp_path):
     model = model_for(family_type, kind)

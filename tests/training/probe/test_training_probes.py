@@ -200,7 +200,7 @@ def test_the_mean_is_the_baseline_of_a_regression(tmp_path):
 
 def test_bad_requests_are_refused(tmp_path):
     base = checkpoint(tmp_path / "base")
-    spans, data = rows(tmp_path, "span", n=6), rows(tmp_path, n=12)
+    spans, data = rows(tmp_path, "spans", n=6), rows(tmp_path, n=12)
     with pytest.raises(RequestError, match="one state per text"):
         probe(base, spans, spans)
     with pytest.raises(RequestError, match=r"feature must be one of .* got 'last'"):

@@ -34,7 +34,7 @@ class Judge:
     @classmethod
     def of(cls, dataset: Dataset, model: Path) -> Judge:
         """The judge of logits that a fine-tuning of ``model`` left on ``dataset``."""
-        if dataset.task.kind != "span":
+        if dataset.task.kind != "spans":
             return cls(dataset, None)
         recipe = recipe_for(dataset.task)
         windows = encode_for(

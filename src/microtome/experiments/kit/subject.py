@@ -28,6 +28,7 @@ from microtome.tasks.scoring.labels import label_map
 
 MODEL, TOKENIZER = "model", "tokenizer"
 DATA, DEV_DATA, TRAINING = "data", "dev_data", "training_data"
+CANDIDATES = "candidates"
 CHECKPOINT = "model"  # the folder within a trial's checkpoint
 
 
@@ -100,6 +101,8 @@ class Subject:
             places |= {key: str(self.data.path) for key in (DATA, TRAINING) if key in content}
         if self.data.dev_path is not None and DATA in content:
             places[DEV_DATA], content[DEV_DATA] = str(self.data.dev_path), content.pop(DATA)
+        if self.data.candidates is not None:  # what they hold is in the rows' hash
+            places[CANDIDATES] = str(self.data.candidates)
         return places, content
 
     @property

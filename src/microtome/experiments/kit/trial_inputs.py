@@ -12,7 +12,14 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from microtome.edits import Unshare
 from microtome.errors import ModelError
 from microtome.experiments.kit.annotated_text import TREEBANK, opened_passages
-from microtome.experiments.kit.subject import CHECKPOINT, DATA, DEV_DATA, MODEL, TRAINING
+from microtome.experiments.kit.subject import (
+    CANDIDATES,
+    CHECKPOINT,
+    DATA,
+    DEV_DATA,
+    MODEL,
+    TRAINING,
+)
 from microtome.families import adapt
 from microtome.models.loading import load
 from microtome.models.tokenizers import load_tokenizer
@@ -27,9 +34,10 @@ from microtome.tasks.reading.opening import open_data, open_training
 def data_of(request: Mapping[str, Any], context: Context) -> DataSpec:
     """The rows of a trial: what its request says, and where its context finds them."""
     # A trial that learns and measures nothing has the place of the training rows alone.
-    places = (context.where.get(DATA, context.where.get(TRAINING)), context.where.get(DEV_DATA))
-    path, dev_path = (None if place is None else Path(place) for place in places)
-    return DataSpec.of_json(request["rows"], path=path, dev_path=dev_path)
+    data = context.where.get(DATA, context.where.get(TRAINING))
+    places = (data, context.where.get(DEV_DATA), context.where.get(CANDIDATES))
+    path, dev_path, candidates = (None if place is None else Path(place) for place in places)
+    return DataSpec.of_json(request["rows"], path=path, dev_path=dev_path, candidates=candidates)
 
 
 def opened_rows(request: Mapping[str, Any], context: Context) -> Dataset:

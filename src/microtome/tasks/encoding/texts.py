@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,6 @@ from microtome.errors import RequestError
 from microtome.tasks.data_spec import SHORTEST
 from microtome.tasks.dataset import Dataset
 from microtome.tasks.encoding.cache import ArrayWriter, stored
-from microtome.tasks.task import Row
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -29,6 +28,12 @@ VERSION = 1
 """Part of every key: raise it when the arrays change their meaning."""
 
 CHUNK = 4096  # rows tokenised at once
+
+EMBEDDED_KINDS = ("similarity", "retrieval")
+"""Data whose texts are embedded one by one."""
+
+Input = str | tuple[str, str]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,15 +59,30 @@ class Encoded:
         return self.ids[self.offsets[index] : self.offsets[index + 1]]
 
 
+@dataclass(frozen=True, eq=False)
+class TextPairs(Encoded):
+    """The texts of n pairs, one after the other: texts 2i and 2i + 1 are row i's."""
+
+    @property
+    def of_row(self) -> NDArray[np.int64]:
+        """The row of each text."""
+        return np.arange(len(self)) // 2
+
+
 def encode(
     dataset: Dataset,
     tokenizer: Any,  # noqa: ANN401  # transformers' tokenizers have no common type
     *,
     max_length: int | None = None,
     segments: bool | None = None,
+    prompts: tuple[str, str] | None = None,
     cache: bool = True,
 ) -> Encoded:
     """The rows as tokens; the longer text of a pair is cut first where both are too long.
+
+    Where texts are embedded, each is encoded by itself: both of a pair to be compared
+    (``TextPairs``); queries, then documents. ``prompts`` are put before queries and documents; the
+    first of them before both texts of a pair.
 
     ``max_length`` (tokens) is the task's unless named, ``segments`` whether the model takes token
     types (its family knows; None asks the tokenizer, and a generic one says no), ``cache`` whether
@@ -73,21 +93,24 @@ def encode(
     max_length = length_limit(dataset, tokenizer, max_length)
     with_segments = uses_segments(tokenizer) if segments is None else segments
     backend = plain_backend(tokenizer)
-    key = encoding_key(dataset, backend, "rows", max_length, with_segments)
+    kind = dataset.task.kind
+    options = [kind, *(prompts or ("", ""))] if kind in EMBEDDED_KINDS else ["rows"]
+    key = encoding_key(dataset, backend, *options, max_length, with_segments)
     backend.enable_truncation(max_length, strategy="longest_first")
 
     def write(writer: ArrayWriter) -> None:
         writer.facts["n_truncated"] = 0
         writer.append("offsets", np.zeros(1))
         last = 0
-        for chunk in chunks(dataset.rows(), CHUNK):
+        for chunk in chunks(_inputs(dataset, prompts or ("", "")), CHUNK):
             last = _write_chunk(writer, backend, chunk, last, with_segments)
 
     dtypes = {"ids": np.int32, "offsets": np.int64, "special": np.bool_}
     entry = stored(
         key, dtypes | ({"segments": np.uint8} if with_segments else {}), write, keep=cache
     )
-    return Encoded(
+    made = TextPairs if kind == "similarity" else Encoded
+    return made(
         ids=entry.arrays["ids"],
         offsets=entry.arrays["offsets"],
         special=entry.arrays["special"],
@@ -96,12 +119,28 @@ def encode(
     )
 
 
+def _inputs(dataset: Dataset, prompts: tuple[str, str]) -> Iterator[Input]:
+    """What is encoded as one: a text, or the two texts that a model reads together."""
+    kind = dataset.task.kind
+    for index, row in enumerate(dataset.rows()):
+        if kind == "similarity":
+            yield prompts[0] + row.text
+            yield prompts[0] + (row.pair or "")
+        elif kind == "retrieval":
+            yield prompts[index >= dataset.n_queries] + row.text
+        else:
+            yield row.text if row.pair is None else (row.text, row.pair)
+
+
 def _write_chunk(
-    writer: ArrayWriter, backend: Tokenizer, rows: tuple[Row, ...], last: int, with_segments: bool
+    writer: ArrayWriter,
+    backend: Tokenizer,
+    inputs: tuple[Input, ...],
+    last: int,
+    with_segments: bool,
 ) -> int:
-    """Append the rows' tokens; ``last`` and the result are offsets of the end."""
-    inputs = [row.text if row.pair is None else (row.text, row.pair) for row in rows]
-    encodings = backend.encode_batch_fast(inputs)
+    """Append the inputs' tokens; ``last`` and the result are offsets of the end."""
+    encodings = backend.encode_batch_fast(list(inputs))
     offsets = last + np.cumsum([len(encoding) for encoding in encodings])
     writer.append("offsets", offsets)
     writer.append("ids", flat(encoding.ids for encoding in encodings))
@@ -117,9 +156,9 @@ def flat(lists: Iterable[Iterable[int]]) -> NDArray[np.int32]:
     return np.fromiter(chain.from_iterable(lists), dtype=np.int32)
 
 
-def chunks(rows: Iterator[Row], size: int) -> Iterator[tuple[Row, ...]]:
-    """The rows, ``size`` at a time."""
-    while chunk := tuple(islice(rows, size)):
+def chunks(values: Iterator[T], size: int) -> Iterator[tuple[T, ...]]:
+    """The values, ``size`` at a time."""
+    while chunk := tuple(islice(values, size)):
         yield chunk
 
 

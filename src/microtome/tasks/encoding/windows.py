@@ -24,7 +24,7 @@ from microtome.tasks.encoding.texts import (
     plain_backend,
     uses_segments,
 )
-from microtome.tasks.task import Answer, Row
+from microtome.tasks.task import Answer, Row, answers_in
 
 if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
@@ -160,7 +160,7 @@ def _passage_places(window: Encoding) -> tuple[NDArray[np.int32], NDArray[np.int
 
 def placed_answer(row: Row) -> Answer | None:
     """The first accepted answer where it really is in the passage; None if it isn't there."""
-    answers = row.label if isinstance(row.label, tuple) else ()
+    answers = answers_in(row.label)
     passage = row.pair or ""
     for text, start in answers:
         if passage.startswith(text, start):

@@ -16,7 +16,7 @@ from microtome.tasks.annotation.treebanks import Sentence, Word
 from microtome.tasks.catalogue import find_split, find_task
 from microtome.tasks.embedded import TASKS
 from microtome.tasks.reading.tables import read_records
-from microtome.tasks.task import Answer, Label, Row
+from microtome.tasks.task import Answer, Kind, Label, Row
 
 FOLDER = Path(__file__).resolve().parents[2] / "embedded" / "tasks"
 GOLD_COLUMNS = tuple(GoldRow.__dataclass_fields__)
@@ -28,9 +28,11 @@ def embedded_rows(task: str, split: str) -> Sequence[Row]:
 
     embedded_rows("micro-sentiment", "dev")[0].text
     """
+    kind = find_task(task).kind
+    columns = Row._fields if kind == "tokens" else Row._fields[:-1]
     return tuple(
-        Row(text, pair, _label(label), id, cluster)
-        for text, pair, label, id, cluster in _records(task, split, Row._fields)
+        Row(text, pair, _label(kind, label), id, cluster, *map(tuple, words))
+        for text, pair, label, id, cluster, *words in _records(task, split, columns)
     )
 
 
@@ -43,11 +45,19 @@ def gold_rows(task: str, split: str) -> Sequence[GoldRow]:
     question = gold_rows("micro-squad", "dev")[0].first[0]
     [(word.form, word.upos, word.relation) for word in question.sentence.words]
     """
+    kind = find_task(task).kind
     return tuple(
         GoldRow(
-            id, cluster, structure, text, pair, _label(label), _sentences(first), _sentences(second)
+            id,
+            cluster,
+            structure,
+            text,
+            pair,
+            _label(kind, label),
+            _sentences(one),
+            _sentences(two),
         )
-        for id, cluster, structure, text, pair, label, first, second in _records(
+        for id, cluster, structure, text, pair, label, one, two in _records(
             task, split, GOLD_COLUMNS
         )
     )
@@ -77,9 +87,13 @@ def embedded_file(task: str, split: str) -> Path:
     return FOLDER / known.name / f"{find_split(known, split).name}.parquet"
 
 
-def _label(value: Any) -> Label:  # noqa: ANN401  # a value out of a parquet file
-    """A class, a number, or (a list of) accepted answers."""
-    return tuple(Answer(**answer) for answer in value) if isinstance(value, list) else value
+def _label(kind: Kind, value: Any) -> Label:  # noqa: ANN401  # a value out of a parquet file
+    """A class, a number, or a list: accepted answers, the words' tags, the labels that apply."""
+    if not isinstance(value, list):
+        return value  # type: ignore[no-any-return]
+    if kind == "spans":
+        return tuple(Answer(**answer) for answer in value)
+    return frozenset(value) if kind == "multilabel" else tuple(value)
 
 
 def _sentences(values: list[dict[str, Any]]) -> tuple[Annotated, ...]:

@@ -9,8 +9,10 @@ from microtome.errors import DataError, RequestError
 from microtome.tasks.catalogue import find_task
 from microtome.tasks.data_spec import DataSpec
 from microtome.tasks.dataset import Dataset, dataset_of
+from microtome.tasks.reading.beir import CORPUS, beir_source, beir_splits, is_beir
 from microtome.tasks.reading.hub import hub_source
 from microtome.tasks.reading.own import own_columns, own_task
+from microtome.tasks.reading.reranking import has_passage_lists, passage_lists_source
 from microtome.tasks.reading.sources import (
     RowSource,
     embedded_source,
@@ -18,8 +20,8 @@ from microtome.tasks.reading.sources import (
     fitting_columns,
     native_source,
 )
-from microtome.tasks.reading.tables import format_of
-from microtome.tasks.task import Columns, Task
+from microtome.tasks.reading.tables import column_names, format_as
+from microtome.tasks.task import Columns, Kind, Task
 
 DEFAULT_SPLIT = "dev"
 
@@ -52,6 +54,8 @@ def _read(spec: DataSpec, source: RowSource) -> Dataset:
 
 
 def _both_sides(spec: DataSpec) -> tuple[Dataset, Dataset]:
+    if spec.task is None and spec.path is not None and is_beir(spec.path):
+        return _beir_sides(spec, spec.path)
     if spec.path is None or spec.path.is_dir():
         if spec.dev_path is not None:
             raise RequestError("--dev-data goes with a --data FILE", "a task has its own dev split")
@@ -65,6 +69,15 @@ def _both_sides(spec: DataSpec) -> tuple[Dataset, Dataset]:
         return rows.held_out()
     dev = _read(spec, _dev_source(spec, rows.task, spec.dev_path))
     return replace(rows, split="train"), replace(dev, split="dev")
+
+
+def _beir_sides(spec: DataSpec, folder: Path) -> tuple[Dataset, Dataset]:
+    """Two splits of a BEIR folder; one that has no train split is divided by its queries."""
+    splits = beir_splits(folder)
+    if "train" not in splits:
+        return _read(spec, _source(spec, spec.split)).held_out()
+    dev = spec.split or next((name for name in splits if name in ("dev", "test")), "dev")
+    return _read(spec, _source(spec, "train")), _read(spec, _source(spec, dev))
 
 
 def _dev_source(spec: DataSpec, task: Task, path: Path) -> RowSource:
@@ -85,6 +98,8 @@ def _source(spec: DataSpec, split: str | None) -> RowSource:
     if not path.exists():
         raise DataError(f"no file or folder {path}")
     if path.is_dir():
+        if task is None and is_beir(path):
+            return _beir_source(spec, path, split)
         if task is None:
             raise RequestError(f"--data {path} is a folder", "say what it holds: --task")
         return native_source(task, path, split or DEFAULT_SPLIT)
@@ -97,15 +112,28 @@ def _source(spec: DataSpec, split: str | None) -> RowSource:
     return file_source(task, path, _asked_columns(task, path, spec))
 
 
+def _beir_source(spec: DataSpec, folder: Path, split: str | None) -> RowSource:
+    kind: Kind = "retrieval" if spec.candidates is None else "reranking"
+    if spec.kind == "reranking" != kind:
+        raise RequestError(
+            f"{folder} is reranked with the candidates of a first stage",
+            "name its run in TREC's format: --candidates FILE",
+        )
+    if spec.kind not in (None, kind):
+        raise RequestError(f"expected --kind {kind} for a folder with {CORPUS}, got {spec.kind}")
+    return beir_source(folder, split, spec.candidates)
+
+
 def _check_options(spec: DataSpec, task: Task | None, path: Path | None) -> None:
     """An option that would change nothing is refused."""
-    columns = (spec.text_column, spec.pair_column, spec.label_column)
-    if any(columns) and (path is None or path.is_dir()):
+    if any((*spec.columns, spec.label_separator)) and (path is None or path.is_dir()):
         raise RequestError("columns expect a file", "name it: --data FILE")
     if (spec.labels or spec.kind) and task is not None:
         raise RequestError(
             f"--labels and --kind don't go with {task.name}", "they are for own data"
         )
+    if spec.candidates is not None and (path is None or not is_beir(path)):
+        raise RequestError(f"--candidates goes with a --data FOLDER that has {CORPUS}")
     if spec.revision and path is not None:
         raise RequestError("--revision doesn't go with --data", "it names a version on the hub")
 
@@ -125,19 +153,28 @@ def _asked_columns(task: Task, path: Path, spec: DataSpec) -> Columns | None:
     if not asked:
         return None
     if all(column.isdigit() for column in asked):
-        return own_columns(path, text=text, pair=pair, label=label)
-    return fitting_columns(task, path, format_of(path), text=text, pair=pair, label=label)
+        return own_columns(path, text=text, pair=pair, label=label, kind=task.kind)
+    return fitting_columns(
+        task, path, format_as(path, task.kind), text=text, pair=pair, label=label
+    )
 
 
 def _own_source(spec: DataSpec, path: Path, task: Task | None = None) -> RowSource:
     """A file of own data, whose task is inferred unless it is known."""
+    format = format_as(path, spec.kind)
+    may_list = format == "jsonl" and not any(spec.columns) and spec.kind in (None, "reranking")
+    if may_list and has_passage_lists(column_names(path, format)):
+        return passage_lists_source(path)
     columns = own_columns(
-        path, text=spec.text_column, pair=spec.pair_column, label=spec.label_column
-    )
+        path, text=spec.text_column, pair=spec.pair_column, label=spec.label_column,
+        kind=spec.kind, separator=spec.label_separator,
+    )  # fmt: skip
     notes: tuple[str, ...] = ()
     if task is None:
         task, notes = own_task(
-            path, columns, format=format_of(path), labels=spec.labels, kind=spec.kind,
+            path, columns, format=format, labels=spec.labels, kind=spec.kind,
             skip_empty=spec.skip_unknown_labels,
         )  # fmt: skip
+    if task.kind == "text":
+        columns = replace(columns, label=None, labels=())
     return replace(file_source(task, path, columns), notes=notes)

@@ -8,23 +8,26 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from microtome.errors import DataError, RequestError
+from microtome.tasks.reading.conll import TAGS, WORDS
 from microtome.tasks.reading.lines import at_line
-from microtome.tasks.reading.rows import label_name, number_of
+from microtome.tasks.reading.rows import UnreadableError, label_name, number_of, split_labels
 from microtome.tasks.reading.sources import PLAIN
 from microtome.tasks.reading.tables import (
     TEXT_COLUMN,
     Value,
     column_names,
-    format_of,
+    format_as,
     missing_column,
     read_records,
 )
-from microtome.tasks.task import Columns, Format, Kind, Task
+from microtome.tasks.tags import is_tag, tag_names
+from microtome.tasks.task import METRICS_OF, Columns, Format, Kind, Task
 
 MANY = 20
 """Whole-number labels with more different values than this are a scale, not classes."""
 
 _WHOLE = re.compile(r"[+-]?\d+")
+_WORD_COLUMNS, _TAG_COLUMNS = ("tokens", "words"), ("tags", "ner_tags", "labels")
 
 
 def own_task(
@@ -41,48 +44,115 @@ def own_task(
     Labels that differ in case only are one, named as most rows spell it. Rows without a label are
     refused, unless ``skip_empty``.
     """
-    if columns.label is None:
-        # The one score of plain text is a masked LM's.
-        return _task(path, "text", (), ("masked_accuracy",)), (
-            f"{path.name}: texts without labels",
+    if not columns.labelled or kind == "text":
+        return _task(path, "text", ()), (f"{path.name}: texts without labels",)
+    kind = kind or _shown_kind(path, format, columns)
+    if kind in ("similarity", "reranking") and columns.pair is None:
+        raise DataError(
+            f"{path.name}: {kind} needs pairs of texts", "name the second: --pair-column"
         )
-    if labels and kind not in (None, "classification"):
+    if kind in ("spans", "retrieval"):
+        needed = "--task squad2" if kind == "spans" else "--data FOLDER with corpus.jsonl"
+        raise RequestError(f"--kind {kind} doesn't go with {path.name}", f"it is read by {needed}")
+    if labels and kind not in (None, "classification", "multilabel", "tokens"):
         raise RequestError(f"--labels doesn't go with {kind}", "labels belong to classification")
+    names = tuple(labels or ())
+    if kind in ("similarity", "reranking"):
+        return _task(path, kind, ()), ()
+    if kind in ("multilabel", "tokens"):
+        names = names or columns.labels or _names_in(path, format, columns, kind)
+        if kind == "tokens" and not all(map(is_tag, names)):
+            raise DataError(f"expected labels like O, B-PER and I-PER, got {', '.join(names)}")
+        return _task(path, kind, names), (f"{path.name}: {kind}, labels {', '.join(names)}",)
     if labels:
-        return _classification(path, tuple(labels)), (f"labels as given: {', '.join(labels)}",)
+        return _classification(path, names), (f"labels as given: {', '.join(labels)}",)
     inferred, names, seen = _look_at(path, format, columns, kind, skip_empty=skip_empty)
     if inferred == "regression":
         note = f"{path.name}: regression, inferred from {seen}"
-        return _task(path, "regression", (), ("pearson", "spearman")), (note,)
+        return _task(path, "regression", ()), (note,)
     note = f"{path.name}: classification, labels inferred in this order: {', '.join(names)}"
     return _classification(path, names), (note,)
 
 
+def _shown_kind(path: Path, format: Format, columns: Columns) -> Kind | None:
+    """The kind that the columns and the first row show; None: a class or a number."""
+    if columns.labels or columns.separator is not None:
+        return "multilabel"
+    if format == "conll":
+        return "tokens"
+    if format not in ("jsonl", "parquet") or columns.label is None:
+        return None
+    first = next(read_records(path, format, (columns.text, columns.label)), None)
+    if first is None or not isinstance(first.values[1], list):
+        return None
+    return "tokens" if isinstance(first.values[0], list) else "multilabel"
+
+
+def _names_in(path: Path, format: Format, columns: Columns, kind: Kind) -> tuple[str, ...]:
+    """The labels that lists or tags name, in order."""
+    assert columns.label is not None
+    names: set[str] = set()
+    records = read_records(path, format, (columns.text, columns.label), header=columns.header)
+    for number, (_, value) in records:
+        try:
+            found = split_labels(value, columns.separator)
+            names.update(map(label_name, found) if kind == "multilabel" else map(str, found))
+            if kind == "tokens" and (odd := [tag for tag in found if not is_tag(str(tag))]):
+                problem = f"expected tags like O, B-PER and I-PER, got {odd[0]!r}"
+                raise UnreadableError(problem)
+        except UnreadableError as reason:
+            hint = "name the tags in the order of their numbers: --labels"
+            raise at_line(path, number, str(reason), hint if kind == "tokens" else "") from reason
+    if kind == "tokens":
+        return tag_names(names)
+    return tuple(sorted(names, key=float) if all(map(_is_whole, names)) else sorted(names))
+
+
 def own_columns(
-    path: Path, *, text: str | None = None, pair: str | None = None, label: str | None = None
+    path: Path,
+    *,
+    text: str | None = None,
+    pair: str | None = None,
+    label: str | None = None,
+    kind: Kind | None = None,
+    separator: str | None = None,
 ) -> Columns:
     """The columns of own data: those that are asked for, else ``text``, ``pair`` and ``label``.
 
-    Columns named by numbers (from 1) mean that a tsv or csv file has no header line.
+    Columns named by numbers (from 1) mean that a tsv or csv file has no header line. ``a,b,c`` are
+    three columns of 0 and 1. Lists of words are in ``tokens`` or ``words``, their tags in ``tags``
+    or ``ner_tags``.
     """
-    format = format_of(path)
+    format = format_as(path, kind)
     if format == "squad":
         raise DataError(f"{path.name} needs a task", "add --task squad2")
     there = column_names(path, format)
     if format == "txt":
         return Columns(TEXT_COLUMN)
-    header = _numbered(there, (text, pair, label)) if format in ("tsv", "csv") else None
+    if format == "conll":
+        return Columns(text or WORDS, label=label or TAGS)
+    several = tuple(label.split(",")) if label and "," in label and label not in there else ()
+    names = (text, pair, *(several or (label,)))
+    header = _numbered(there, names) if format in ("tsv", "csv") else None
     there = header or there
-    roles = {"text": text or PLAIN.text, "pair": pair, "label": label}
-    for role, asked in roles.items():
-        if asked is not None and asked not in there:
-            raise missing_column(path, asked, there, option=f"--{role}-column")
+
+    def usual(*names: str) -> str | None:
+        return next((name for name in names if name in there), None) if header is None else None
+
+    text = text or usual(PLAIN.text, *_WORD_COLUMNS) or PLAIN.text
+    roles = ("text", "pair", *("label" for _ in names[2:]))
+    for role, name in zip(roles, (text, *names[1:]), strict=True):
+        if name is not None and name not in there:
+            raise missing_column(path, name, there, option=f"--{role}-column")
+    tags = _TAG_COLUMNS if text in _WORD_COLUMNS else ()
     return Columns(
-        text=text or PLAIN.text,
-        pair=pair or ("pair" if "pair" in there and header is None else None),
-        label=label or ("label" if "label" in there and header is None else None),
+        text=text,
+        pair=pair or usual("pair"),
+        label=None if several else label or usual("label", *tags),
         id="id",
         header=header,
+        labels=several,
+        separator=separator,
     )
 
 
@@ -93,9 +163,14 @@ def _numbered(there: tuple[str, ...], asked: Sequence[str | None]) -> tuple[str,
     return None
 
 
-def _task(path: Path, kind: Kind, labels: tuple[str, ...], metrics: tuple[str, ...]) -> Task:
+def _task(path: Path, kind: Kind, labels: tuple[str, ...], metrics: tuple[str, ...] = ()) -> Task:
     return Task(
-        name=path.name, kind=kind, labels=labels, metrics=metrics, summary=f"own data, {path.name}"
+        name=path.name,
+        kind=kind,
+        labels=labels,
+        metrics=metrics or METRICS_OF[kind],
+        summary=f"own data, {path.name}",
+        cluster_by="text" if kind == "reranking" else None,
     )
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from microtome.errors import DataError
 from microtome.tasks.reading.tables import FieldRecord, Value
+from microtome.tasks.tags import strict_tags
 from microtome.tasks.task import Answer, Columns, Label, Row, Task, UnknownLabel
 
 
@@ -26,11 +28,17 @@ class Oddities:
     """What was met while rows were read, and no reason to refuse them.
 
     ``broken`` are the numbers of rows that were left out; ``respelled`` counts the labels that
-    differ from the task's in case only.
+    differ from the task's in case only; ``n_implied`` the entities that begin without a B.
+    Of queries: how many have no relevant document, how many the split doesn't judge, and how many
+    relevant documents the first stage missed.
     """
 
     broken: list[int] = field(default_factory=list)
     respelled: Counter[tuple[str, str]] = field(default_factory=Counter)
+    n_implied: int = 0
+    n_irrelevant: int = 0
+    n_unjudged: int = 0
+    n_missed: int = 0
 
 
 class UnreadableError(Exception):
@@ -48,17 +56,28 @@ def rows_of(
     unit: str = "line",
 ) -> Iterator[Located]:
     """Rows from records that hold text, pair, label and id, as far as ``columns`` names them."""
-    read_label = label_reader(task, oddities)
+    read_label = label_reader(task, oddities, columns.separator)
     n_texts = 1 if columns.pair is None else 2
     for number, values in records:
+        words: tuple[str, ...] | None = None
+        label: Label = None
         try:
-            text = checked_text(columns.text, values[0])
+            if task.kind == "tokens":
+                words = _words(columns.text, values[0])
+            text = checked_text(columns.text, values[0] if words is None else " ".join(words))
             pair = None if columns.pair is None else checked_text(columns.pair, values[1])
-            label = None if columns.label is None else read_label(values[n_texts])
+            if columns.labels:
+                label = _marked(columns.labels, values[n_texts : n_texts + len(columns.labels)])
+            elif columns.label is not None:
+                label = read_label(values[n_texts])
+            if words is not None and isinstance(label, tuple) and len(label) != len(words):
+                raise UnreadableError(
+                    f"expected a tag for each of {len(words)} words, got {len(label)}"
+                )
         except UnreadableError as reason:
             raise DataError(f"{path.name}, {unit} {number}: {reason}") from reason
         id = str(values[-1]) if with_id and values[-1] is not None else None
-        yield Located(number, Row(text, pair, label, id))
+        yield Located(number, Row(text, pair, label, id, words=words))
 
 
 def column_order(columns: Columns, *, with_id: bool) -> tuple[str, ...]:
@@ -66,12 +85,28 @@ def column_order(columns: Columns, *, with_id: bool) -> tuple[str, ...]:
     return columns.named + ((columns.id,) if with_id and columns.id is not None else ())
 
 
-def label_reader(task: Task, oddities: Oddities) -> Callable[[Value], Label]:
-    """How a label is read: a name (in any case) or its index, a number, or accepted answers."""
-    if task.kind == "regression":
+def label_reader(
+    task: Task, oddities: Oddities, separator: str | None = None
+) -> Callable[[Value], Label]:
+    """How a label is read: a name (in any case) or its index, a number, answers, tags, a list.
+
+    ``separator`` divides the labels of a multi-label row.
+    """
+    if task.kind in ("regression", "similarity"):
         return _number
-    if task.kind == "span":
+    if task.kind == "spans":
         return _answers
+    if task.kind == "reranking":
+        return _grade
+    read_one = _index_reader(task, oddities)
+    if task.kind == "multilabel":
+        return partial(_several, read_one, separator)
+    if task.kind == "tokens":
+        return partial(_tags, task, oddities)
+    return read_one
+
+
+def _index_reader(task: Task, oddities: Oddities) -> Callable[[Value], int | UnknownLabel | None]:
     indices = {name: index for index, name in enumerate(task.labels)}
     if not any(name.lstrip("-").isdigit() for name in task.labels):
         indices |= {str(index): index for index in range(len(task.labels))}
@@ -80,7 +115,7 @@ def label_reader(task: Task, oddities: Oddities) -> Callable[[Value], Label]:
     # The hub writes -1 where the files write their no-label mark.
     no_label = {task.no_label, "-1"} if task.no_label else set()
 
-    def read(value: Value) -> Label:
+    def read(value: Value) -> int | UnknownLabel | None:
         name = label_name(value)
         if name in no_label:
             return None
@@ -116,6 +151,76 @@ def number_of(value: Value) -> float | None:
 def _number(value: Value) -> float | UnknownLabel:
     number = number_of(value)
     return UnknownLabel(str(value)) if number is None else number
+
+
+def _grade(value: Value) -> int | UnknownLabel:
+    """How relevant a passage is: 0 or 1, or a whole number where there are grades."""
+    number = float(value) if isinstance(value, bool) else number_of(value)
+    if number is None or number < 0 or number != int(number):
+        return UnknownLabel(str(value))
+    return int(number)
+
+
+def _several(
+    read_one: Callable[[Value], int | UnknownLabel | None], separator: str | None, value: Value
+) -> Label:
+    """The labels of a list, or of a text that ``separator`` divides; none at all is an answer."""
+    labels = set()
+    for name in split_labels(value, separator):
+        label = read_one(name)
+        if not isinstance(label, int):
+            return UnknownLabel(label_name(name))
+        labels.add(label)
+    return frozenset(labels)
+
+
+def split_labels(value: Value, separator: str | None) -> list[Value]:
+    """The names in a multi-label field."""
+    if isinstance(value, list):
+        return [name for name in value if isinstance(name, (str, int, float))]
+    if value is None or separator is None:
+        raise UnreadableError(f"expected a list of labels, got {shown(value)}")
+    return [name.strip() for name in str(value).split(separator) if name.strip()]
+
+
+def _marked(columns: tuple[str, ...], values: Sequence[Value]) -> frozenset[int]:
+    """The columns that are 1."""
+    for column, value in zip(columns, values, strict=True):
+        if label_name(value) not in _MARKS:
+            raise UnreadableError(f"expected 0 or 1 in {column!r}, got {shown(value)}")
+    return frozenset(i for i, value in enumerate(values) if _MARKS[label_name(value)])
+
+
+_MARKS = {"0": False, "1": True, "false": False, "true": True}
+
+
+def _words(column: str, value: object) -> tuple[str, ...]:
+    if not isinstance(value, list) or not value:
+        raise UnreadableError(f"expected a list of words in {column!r}, got {shown(value)}")
+    words = tuple(checked_text(column, word) for word in value)
+    if not all(word.strip() for word in words):
+        raise UnreadableError(f"expected words in {column!r}, got an empty one")
+    return words
+
+
+def _tags(task: Task, oddities: Oddities, value: Value) -> Label:
+    """A label index for each word, from tags of any scheme or from indices."""
+    if not isinstance(value, list):
+        raise UnreadableError(f"expected a list of tags, got {shown(value)}")
+    try:
+        names = [task.labels[tag] if isinstance(tag, int) else str(tag) for tag in value]
+        strict, n_new = strict_tags(names)
+    except (ValueError, IndexError) as error:
+        raise UnreadableError(str(error)) from error
+    oddities.n_implied += n_new
+    return indices_of(task, strict)
+
+
+def indices_of(task: Task, tags: Sequence[str]) -> tuple[int, ...] | UnknownLabel:
+    """Strict tags as indices into the task's labels."""
+    known = {name: index for index, name in enumerate(task.labels)}
+    unknown = next((tag for tag in tags if tag not in known), None)
+    return UnknownLabel(unknown) if unknown is not None else tuple(known[tag] for tag in tags)
 
 
 def checked_text(column: str, value: object) -> str:

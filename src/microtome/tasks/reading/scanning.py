@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Any
 
@@ -16,7 +16,41 @@ from microtome.errors import DataError
 from microtome.tasks.reading.rows import Oddities, shown
 from microtome.tasks.reading.sources import RowSource
 from microtome.tasks.sampling import Indices
-from microtome.tasks.task import Kind, Label, Row, Task, UnknownLabel
+from microtome.tasks.task import Judgement, Kind, Label, Row, Task, UnknownLabel, answers_in
+
+
+@dataclass(frozen=True, eq=False)
+class Tags:
+    """A label for every word: those of row i are ``values[offsets[i]:offsets[i + 1]]``."""
+
+    values: Indices
+    offsets: Indices
+
+    def take(self, rows: Indices) -> Tags:
+        """The tags of these rows."""
+        lengths = np.diff(self.offsets)[rows]
+        offsets = np.concatenate([[0], np.cumsum(lengths)])
+        places = np.arange(offsets[-1]) + np.repeat(self.offsets[rows] - offsets[:-1], lengths)
+        return Tags(self.values[places], offsets)
+
+
+@dataclass(frozen=True, eq=False)
+class Corpus:
+    """What queries search: documents, and which of them are relevant to which query."""
+
+    positions: Indices  # (documents,), within what the source reads
+    digests: NDArray[np.uint64]  # (documents, 2)
+    queries: Indices  # (m,), the judged query, ascending
+    documents: Indices  # (m,), the judged document
+    grades: Indices  # (m,), relevant above 0
+
+    def take(self, rows: Indices) -> Corpus:
+        """The judgements of these queries; every document stays."""
+        kept = np.isin(self.queries, rows)
+        queries = np.searchsorted(rows, self.queries[kept])
+        return replace(
+            self, queries=queries, documents=self.documents[kept], grades=self.grades[kept]
+        )
 
 
 @dataclass(frozen=True)
@@ -27,11 +61,17 @@ class Scan:
     digests: NDArray[np.uint64]
     clusters: Indices | None
     positions: Indices
+    tags: Tags | None
+    corpus: Corpus | None
     oddities: Oddities
     unknown: Counter[str]  # labels of rows that were left out
     n_unlabelled: int
     n_empty: int
     n_misplaced: int
+
+
+def _whole_numbers() -> array[int]:
+    return array("q")
 
 
 @dataclass
@@ -40,11 +80,17 @@ class _Kept:
 
     digests: bytearray = field(default_factory=bytearray)
     targets: array[float] = field(default_factory=lambda: array("d"))
-    positions: array[int] = field(default_factory=lambda: array("q"))
-    numbers: array[int] = field(default_factory=lambda: array("q"))
+    positions: array[int] = field(default_factory=_whole_numbers)
+    numbers: array[int] = field(default_factory=_whole_numbers)
     clusters: tuple[array[int], ...] = ()
     ids: array[int] = field(default_factory=lambda: array("Q"))
-    with_id: array[int] = field(default_factory=lambda: array("q"))  # which rows have one
+    with_id: array[int] = field(default_factory=_whole_numbers)  # which rows have one
+    tags: array[int] = field(default_factory=lambda: array("h"))
+    lengths: array[int] = field(default_factory=_whole_numbers)
+    judged: array[int] = field(default_factory=lambda: array("Q"))  # key of a judged document
+    grades: array[int] = field(default_factory=_whole_numbers)
+    judging: array[int] = field(default_factory=_whole_numbers)  # the query of each judgement
+    n_queries: int = 0
 
 
 def scan(source: RowSource) -> Scan:
@@ -60,31 +106,80 @@ def scan(source: RowSource) -> Scan:
                 raise _unknown_label(source, number, row.label.name)
             unknown[row.label.name] += 1
             continue
-        if source.labelled and row.label is None:
+        if source.labelled and row.label is None and task.kind != "retrieval":
             n_unlabelled += 1
             continue
         kept.positions.append(position)
         kept.numbers.append(number)
-        kept.digests += _digest(row)
-        kept.targets.append(_target(task.kind, row.label))
+        kept.digests += _digest(task.kind, row)
+        _keep_label(task, row, kept)
         for keys, key_of in zip(kept.clusters, keys_of, strict=True):
             keys.append(_key(key_of(row)))
         if row.id is not None:
             kept.ids.append(_key(row.id))
             kept.with_id.append(len(kept.positions) - 1)
         n_empty += not row.text or row.pair == ""
-        n_misplaced += task.kind == "span" and _misplaced(row)
+        n_misplaced += task.kind == "spans" and _misplaced(row)
     _check(source, kept)
+    n_rows = kept.n_queries or len(kept.positions)
+    digests = np.frombuffer(bytes(kept.digests), dtype=np.uint64).reshape(-1, 2)
+    positions = np.array(kept.positions, dtype=np.int64)
     return Scan(
-        targets=_targets(task.kind, kept.targets),
-        digests=np.frombuffer(bytes(kept.digests), dtype=np.uint64).reshape(-1, 2),
+        targets=_targets(task, kept.targets),
+        digests=digests[:n_rows],
         clusters=_components(kept.clusters),
-        positions=np.array(kept.positions, dtype=np.int64),
+        positions=positions[:n_rows],
+        tags=_tags(kept) if task.kind == "tokens" else None,
+        corpus=_corpus(kept, positions, digests) if task.kind == "retrieval" else None,
         oddities=oddities,
         unknown=unknown,
         n_unlabelled=n_unlabelled,
         n_empty=n_empty,
         n_misplaced=n_misplaced,
+    )
+
+
+def _keep_label(task: Task, row: Row, kept: _Kept) -> None:
+    label = row.label
+    if task.kind == "retrieval":
+        if not isinstance(label, tuple):
+            return  # a document
+        kept.n_queries += 1
+        for judgement in label:
+            assert isinstance(judgement, Judgement)
+            kept.judged.append(_key(f"document {judgement.document}"))
+            kept.grades.append(judgement.grade)
+            kept.judging.append(kept.n_queries - 1)
+        kept.targets.append(sum(j.grade > 0 for j in label if isinstance(j, Judgement)))
+    elif task.kind == "multilabel":
+        labels = label if isinstance(label, frozenset) else frozenset[int]()
+        kept.targets.extend(float(index in labels) for index in range(len(task.labels)))
+    elif task.kind == "tokens":
+        tags = [tag for tag in label if isinstance(tag, int)] if isinstance(label, tuple) else []
+        kept.tags.extend(tags)
+        kept.lengths.append(len(tags))
+        kept.targets.append(sum(task.labels[tag].startswith("B-") for tag in tags))
+    else:
+        kept.targets.append(_target(task.kind, label))
+
+
+def _tags(kept: _Kept) -> Tags:
+    offsets = np.concatenate([[0], np.cumsum(np.array(kept.lengths, dtype=np.int64))])
+    return Tags(np.array(kept.tags, dtype=np.int64), offsets)
+
+
+def _corpus(kept: _Kept, positions: Indices, digests: NDArray[np.uint64]) -> Corpus:
+    """Judgements name documents by id; every row of retrieval data has one."""
+    ids = np.array(kept.ids, dtype=np.uint64)[kept.n_queries :]
+    order = np.argsort(ids, kind="stable")
+    # The reader refuses judgements of documents that aren't there.
+    documents = order[np.searchsorted(ids[order], np.array(kept.judged, dtype=np.uint64))]
+    return Corpus(
+        positions=positions[kept.n_queries :],
+        digests=digests[kept.n_queries :],
+        queries=np.array(kept.judging, dtype=np.int64),
+        documents=documents,
+        grades=np.array(kept.grades, dtype=np.int64),
     )
 
 
@@ -97,14 +192,16 @@ def _unknown_label(source: RowSource, number: int, name: str) -> DataError:
     )
 
 
-def _digest(row: Row) -> bytes:
+def _digest(kind: Kind, row: Row) -> bytes:
     """128 bits of a row's texts (and of a question's answers)."""
     text = row.text.encode()
     digest = blake2b(text, digest_size=16)
     if row.pair is not None:
         # The length keeps ("ab", "c") apart from ("a", "bc").
         digest.update(b"\0%d\0" % len(text) + row.pair.encode())
-    if isinstance(row.label, tuple):
+    if row.words is not None:  # ("a b", "c") isn't ("a", "b c")
+        digest.update("\0".join(row.words).encode())
+    if kind == "spans" and isinstance(row.label, tuple):
         digest.update(repr(row.label).encode())
     return digest.digest()
 
@@ -114,22 +211,26 @@ def _key(text: str) -> int:
 
 
 def _target(kind: Kind, label: Label) -> float:
-    if kind == "span":
+    if kind == "spans":
         return float(bool(label))
     if isinstance(label, int | float):
         return float(label)
-    return float("nan") if kind == "regression" else -1.0
+    return float("nan") if kind in _NUMBERS else -1.0
 
 
-def _targets(kind: Kind, values: array[float]) -> NDArray[Any]:
+_NUMBERS = ("regression", "similarity")
+
+
+def _targets(task: Task, values: array[float]) -> NDArray[Any]:
     targets = np.array(values, dtype=np.float64)
-    return targets if kind == "regression" else targets.astype(np.int64)
+    if task.kind == "multilabel":
+        return targets.reshape(-1, len(task.labels)).astype(np.bool_)
+    return targets if task.kind in _NUMBERS else targets.astype(np.int64)
 
 
 def _misplaced(row: Row) -> bool:
     context = row.pair or ""
-    answers = row.label if isinstance(row.label, tuple) else ()
-    return any(not context.startswith(answer.text, answer.start) for answer in answers)
+    return any(not context.startswith(*answer) for answer in answers_in(row.label))
 
 
 def _cluster_keys(task: Task) -> tuple[Callable[[Row], str], ...]:
@@ -176,8 +277,9 @@ def _components(keys: tuple[array[int], ...]) -> Indices | None:
 
 def _check(source: RowSource, kept: _Kept) -> None:
     place = source.path.name if source.path else f"{source.task.name} {source.split}"
-    if not kept.positions:
-        raise DataError(f"{place} has no rows")
+    if not kept.positions or (source.task.kind == "retrieval" and not kept.n_queries):
+        what = "queries with a relevant document" if kept.positions else "rows"
+        raise DataError(f"{place} has no {what}")
     ids = np.array(kept.ids, dtype=np.uint64)
     order = np.argsort(ids, kind="stable")
     twice = np.flatnonzero(ids[order][1:] == ids[order][:-1])

@@ -13,7 +13,7 @@ from microtome.tasks.reading.embedded import embedded_rows
 from microtome.tasks.reading.lines import read_lines
 from microtome.tasks.reading.rows import Located, Oddities, column_order, rows_of
 from microtome.tasks.reading.squad import squad_rows
-from microtome.tasks.reading.tables import column_names, format_of, missing_column, read_records
+from microtome.tasks.reading.tables import column_names, format_as, missing_column, read_records
 from microtome.tasks.task import Columns, Format, NativeFile, Split, Task
 
 FILE_SPLIT = "file"
@@ -62,13 +62,13 @@ def file_source(task: Task, path: Path, chosen: Columns | None = None) -> RowSou
     native = next((file for file in _native_files(task) if file.name == path.name), None)
     if native is not None and chosen is None:
         return _table(task, path, native, split=FILE_SPLIT)
-    format = format_of(path)
+    format = format_as(path, task.kind)
     if format == "txt" and _is_table(task, path):
         format = "tsv"
     if format == "txt":
         return _table(task, path, NativeFile(path.name, format, Columns("text"), skip_broken=True))
-    if (format == "squad") != (task.kind == "span" and format not in ("jsonl", "parquet")):
-        formats = "SQuAD's .json" if task.kind == "span" else ".csv .tsv .jsonl or .parquet"
+    if (format == "squad") != (task.kind == "spans" and format not in ("jsonl", "parquet")):
+        formats = "SQuAD's .json" if task.kind == "spans" else ".csv .tsv .jsonl or .parquet"
         raise DataError(f"expected {formats} for {task.name}, got {path.name}")
     if format == "squad":
         return _table(task, path, NativeFile(path.name, format, _known_columns(task)[0]))
@@ -94,7 +94,7 @@ def _native_files(task: Task) -> tuple[NativeFile, ...]:
 
 
 def _table(task: Task, path: Path, file: NativeFile, *, split: str = FILE_SPLIT) -> RowSource:
-    labelled = file.columns.label is not None
+    labelled = file.columns.labelled
     if file.format == "squad":
         read_questions = partial(_questions, task, path)
         return RowSource(task, split, read_questions, labelled, path, unit="question")
@@ -156,7 +156,7 @@ def _known_columns(task: Task) -> tuple[Columns, ...]:
     known = [file.columns for file in _native_files(task)]
     if task.hub is not None:
         known.append(task.hub.columns)
-    is_pair = task.kind == "span" or any(columns.pair for columns in known)
+    is_pair = task.kind == "spans" or any(columns.pair for columns in known)
     return tuple(dict.fromkeys([*known, PLAIN if is_pair else replace(PLAIN, pair=None)]))
 
 

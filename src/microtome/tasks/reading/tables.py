@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple, cast
 
 from microtome.errors import DataError
+from microtome.tasks.reading.conll import TAGS, WORDS, read_conll
 from microtome.tasks.reading.csv_fields import csv_rows
 from microtome.tasks.reading.lines import (
     Line,
@@ -20,9 +21,9 @@ from microtome.tasks.reading.lines import (
     read_lines,
     without_blank_end,
 )
-from microtome.tasks.task import Format
+from microtome.tasks.task import Format, Kind
 
-Value = str | int | float | bool | None | list[object] | dict[str, object]
+Value = str | int | float | bool | None | Sequence[object] | dict[str, object]
 Fields = tuple[int, list[str]]
 
 SUFFIXES: dict[str, Format] = {
@@ -33,6 +34,13 @@ SUFFIXES: dict[str, Format] = {
     ".parquet": "parquet",
     ".txt": "txt",
     ".json": "squad",
+    ".conll": "conll",
+    ".conll2003": "conll",
+    ".iob": "conll",
+    ".iob2": "conll",
+    ".bio": "conll",
+    ".bioes": "conll",
+    ".ner": "conll",
 }
 
 TEXT_COLUMN = "text"
@@ -53,8 +61,18 @@ def format_of(path: Path) -> Format:
     if suffix in SUFFIXES:
         return SUFFIXES[suffix]
     raise DataError(
-        f"{path.name} has no format that Microtome reads", "use .csv .tsv .jsonl .parquet or .txt"
+        f"{path.name} has no format that Microtome reads",
+        "use .csv .tsv .jsonl .parquet or .txt; CoNLL columns may have any name: --kind tokens",
     )
+
+
+def format_as(path: Path, kind: Kind | None) -> Format:
+    """The format of a file of this kind; words and tags that aren't JSON or parquet are CoNLL's."""
+    if kind != "tokens":
+        return format_of(path)
+    check_readable(path)
+    named = SUFFIXES.get(path.suffix.lower(), "conll")
+    return named if named in ("jsonl", "parquet") else "conll"
 
 
 def column_names(
@@ -66,8 +84,11 @@ def column_names(
         return (TEXT_COLUMN,)
     if format == "parquet":
         return _parquet_columns(path)
+    if format == "conll":
+        check_readable(path)
+        return (WORDS, TAGS)
     if format == "jsonl":
-        first = next(_json_objects(path), None)
+        first = next(read_objects(path), None)
         if first is None:
             raise DataError(f"{path.name} has no rows")
         return tuple(first[1])
@@ -98,6 +119,9 @@ def read_records(
         return _parquet_records(path, columns)
     if format == "jsonl":
         return _json_records(path, columns)
+    if format == "conll":
+        sentences = read_conll(path, *columns[:2])
+        return (FieldRecord(number, (words, tags)) for number, words, tags in sentences)
     return _field_records(path, _field_rows(path, format), columns, header, broken)
 
 
@@ -171,7 +195,8 @@ def missing_column(path: Path, column: str, there: Sequence[str], *, option: str
     )
 
 
-def _json_objects(path: Path) -> Iterator[tuple[int, dict[str, Value]]]:
+def read_objects(path: Path) -> Iterator[tuple[int, dict[str, Value]]]:
+    """The objects of a JSON lines file, each with the number of its line."""
     for line in without_blank_end(path, read_lines(path)):
         yield line.number, _json_object(path, line)
 
@@ -189,7 +214,7 @@ def _json_object(path: Path, line: Line) -> dict[str, Value]:
 
 
 def _json_records(path: Path, columns: Sequence[str]) -> Iterator[FieldRecord]:
-    for number, fields in _json_objects(path):
+    for number, fields in read_objects(path):
         missing = next((column for column in columns if column not in fields), None)
         if missing is not None:
             there = ", ".join(map(repr, fields))

@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from microtome.errors import DataError, RequestError, RunError
+from microtome.statistics import SumMetric
 from microtome.tasks.dataset import Dataset
+from microtome.tasks.encoding.tagged import TaggedTexts
 from microtome.tasks.encoding.windows import Windows
 from microtome.tasks.reading.sources import FILE_SPLIT
+from microtome.tasks.scoring.answered import (
+    Answered,
+    Outcome,
+    answered_embeddings,
+    answered_labels,
+    answered_tags,
+)
 from microtome.tasks.scoring.answers import score_answer
-from microtome.tasks.scoring.labels import label_map
-from microtome.tasks.scoring.scores import Scores, as_json, score, score_means, with_unlabelled
+from microtome.tasks.scoring.ranking import Similarity
+from microtome.tasks.scoring.scores import Scores, as_json, scores_of, with_unlabelled
 from microtome.tasks.scoring.spans import SpanChoice, best_spans
-from microtome.tasks.task import Answer
+from microtome.tasks.task import answers_in
 
 WITH_UNLABELLED = "accuracy_with_unlabelled"
 """SNLI's figure over all rows: those without a label count as wrong (98.24 % at most on test)."""
@@ -25,9 +34,11 @@ WITH_UNLABELLED = "accuracy_with_unlabelled"
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """Scores of a model on a data set. ``predictions`` has one entry per row.
+    """Scores of a model on a data set. ``predictions`` has one entry per row (tokens: per word).
 
-    ``thresholds`` (span tasks): the best no-answer threshold for each metric, and the score there.
+    ``outcomes`` are the metrics as they are paired with another model's: a score for every row, or
+    a function of the rows' weights.
+    ``thresholds`` (spans): the best no-answer threshold for each metric, and the score there.
     It was picked on these very rows, so it flatters. ``loss`` (a masked LM on plain text): nats per
     masked token.
     """
@@ -38,6 +49,7 @@ class Evaluation:
     scores: Scores
     notes: tuple[str, ...]
     predictions: NDArray[Any]
+    outcomes: Mapping[str, Outcome] = field(default_factory=dict)
     thresholds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     loss: float | None = None
 
@@ -63,38 +75,56 @@ class Evaluation:
 def evaluate_logits(
     dataset: Dataset, logits: NDArray[Any], id2label: Mapping[int, str] | None = None
 ) -> Evaluation:
-    """Scores of a classification (n, labels) or regression (n, 1) head's output.
+    """Scores of logits (n, k): classification, multilabel, regression (k = 1), reranking (1 or 2).
 
     ``id2label`` is the checkpoint's: its names say which output is which label of the task. Where
     they don't fit, outputs are taken by index, and a note says so.
 
     evaluate_logits(dataset, logits, model.config.id2label).scores["accuracy"]
     """
-    primary = _measurable(dataset)
-    predicted, note = predictions_of(dataset, logits, id2label)
-    scores = score(dataset.task, predicted, dataset.targets, clusters=dataset.clusters)
-    notes = dataset.notes + (() if dataset.task.kind == "regression" else (note,))
+    _measurable(dataset)
+    return _evaluation(dataset, answered_labels(dataset, logits, id2label))
+
+
+def evaluate_tags(
+    dataset: Dataset,
+    encoded: TaggedTexts,
+    logits: NDArray[Any],
+    id2label: Mapping[int, str] | None = None,
+) -> Evaluation:
+    """Scores of a token head's logits (T, tags), flat as the tokens of ``encoded``."""
+    _measurable(dataset)
+    return _evaluation(dataset, answered_tags(dataset, encoded, logits, id2label))
+
+
+def evaluate_embeddings(
+    dataset: Dataset, embeddings: NDArray[Any], *, similarity: Similarity = "cosine"
+) -> Evaluation:
+    """Scores of embeddings: of pairs (2n, D), or of queries and then documents."""
+    _measurable(dataset)
+    return _evaluation(dataset, answered_embeddings(dataset, embeddings, similarity))
+
+
+def _evaluation(dataset: Dataset, answered: Answered) -> Evaluation:
+    outcomes, clusters = answered.outcomes, dataset.clusters
+    if dataset.task.kind == "reranking":  # the rows that carry a query's score
+        some = next(iter(outcomes.values()))
+        assert isinstance(some, SumMetric)
+        rows = np.flatnonzero(some.columns[:, 1])
+        outcomes = {name: metric.take(rows) for name, metric in outcomes.items()}
+        clusters = None
+    scores = scores_of(outcomes, clusters=clusters)
     if dataset.n_unlabelled and "accuracy" in scores:
         scores[WITH_UNLABELLED] = with_unlabelled(scores["accuracy"], dataset.n_unlabelled)
-    return Evaluation(dataset.task.name, dataset.split, primary, scores, notes, predicted)
-
-
-def predictions_of(
-    dataset: Dataset, logits: NDArray[Any], id2label: Mapping[int, str] | None = None
-) -> tuple[NDArray[Any], str]:
-    """A label or a number for every row, without scores; and how the labels were matched."""
-    logits = np.asarray(logits)
-    if logits.ndim == 1:
-        logits = logits[:, None]
-    order, note = label_map(dataset.task, id2label, logits.shape[1])
-    if len(logits) != len(dataset):
-        raise RequestError(f"expected logits of {len(dataset)} rows, got {len(logits)}")
-    if not np.isfinite(logits).all():
-        n_bad = int((~np.isfinite(logits).all(axis=1)).sum())
-        raise RunError(f"the model's output isn't a number in {n_bad} of {len(logits)} rows")
-    if dataset.task.kind == "regression":
-        return logits[:, 0].astype(np.float64), note
-    return logits[:, order].argmax(axis=1), note
+    return Evaluation(
+        dataset.task.name,
+        dataset.split,
+        next(iter(outcomes)),
+        scores,
+        dataset.notes + answered.notes,
+        answered.predictions,
+        answered.outcomes,
+    )
 
 
 def evaluate_spans(
@@ -176,18 +206,12 @@ def evaluate_answers(
     thresholds: Mapping[str, tuple[float, float]] | None = None,
 ) -> Evaluation:
     """Scores of answer texts, one per row in order; ``""`` says that there is none."""
-    primary = _measurable(dataset)
+    _measurable(dataset)
     texts = list(answers)
-    scores = score_means(answer_scores(dataset, texts), clusters=dataset.clusters)
-    return Evaluation(
-        task=dataset.task.name,
-        split=dataset.split,
-        primary=primary,
-        scores={name: scores[name] for name in dataset.task.metrics},
-        notes=dataset.notes,
-        predictions=np.array(texts, dtype=object),
-        thresholds=thresholds or {},
-    )
+    scores = answer_scores(dataset, texts)
+    outcomes: dict[str, Outcome] = {name: scores[name] for name in dataset.task.metrics}
+    found = _evaluation(dataset, Answered(np.array(texts, dtype=object), outcomes))
+    return replace(found, thresholds=thresholds or {})
 
 
 def best_threshold(
@@ -229,16 +253,14 @@ def answer_scores(dataset: Dataset, answers: list[str]) -> dict[str, NDArray[np.
 
 def _accepted(dataset: Dataset) -> Iterator[list[str]]:
     for row in dataset.rows():
-        answers: tuple[Answer, ...] = row.label if isinstance(row.label, tuple) else ()
-        yield [answer.text for answer in answers]
+        yield [answer.text for answer in answers_in(row.label)]
 
 
-def _measurable(dataset: Dataset) -> str:
-    """The primary metric; rows without labels can't be scored."""
+def _measurable(dataset: Dataset) -> None:
+    """Rows without labels can't be scored."""
     task = dataset.task
     if task.primary is None or not dataset.labelled:
         splits = [split.name for split in task.splits if split.labelled]
         is_file = dataset.split == FILE_SPLIT
         hint = "name its column: --label-column" if is_file else f"try {' or '.join(splits)}"
         raise DataError(f"{task.name} {dataset.split} has no labels to score against", hint)
-    return task.primary

@@ -30,7 +30,7 @@ def evaluate_masked(dataset: Dataset, answers: NDArray[Any]) -> Evaluation:
     scores = {MASKED_ACCURACY: bootstrap(metric, clusters=dataset.clusters)}
     return Evaluation(
         dataset.task.name, dataset.split, MASKED_ACCURACY, scores, (*dataset.notes, note), answers,
-        loss=loss,
+        {MASKED_ACCURACY: metric}, loss=loss,
     )  # fmt: skip
 
 

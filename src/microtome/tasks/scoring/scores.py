@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microtome.errors import RequestError
-from microtome.statistics import Interval, accuracy_interval, bootstrap, mean
-from microtome.tasks.scoring.metrics import metric_of
+from microtome.statistics import Interval, Metric, accuracy_interval, bootstrap, mean
+from microtome.tasks.scoring.metrics import LABEL_METRICS, outcomes_of
 from microtome.tasks.task import Task
 
 Scores = dict[str, Interval]
@@ -24,31 +24,27 @@ def score(
     clusters: NDArray[np.int64] | None = None,
     seed: int = 0,
 ) -> Scores:
-    """Every metric of a classification or regression task; the primary one comes first."""
-    if not task.metrics or task.kind == "span":
+    """Every metric of answers that are labels or numbers; the primary one comes first."""
+    if not task.metrics or not set(task.metrics) <= set(LABEL_METRICS):
         raise RequestError(f"{task.name} ({task.kind}) has no metric of labels")
-    scores: Scores = {}
-    for name in task.metrics:
-        if name == "accuracy":
-            right = np.asarray(predicted) == np.asarray(gold)
-            scores[name] = accuracy_interval(right, clusters=clusters, seed=seed)
-        else:
-            metric = metric_of(name, predicted, gold, task)
-            scores[name] = bootstrap(metric, clusters=clusters, seed=seed)
-    return scores
+    return scores_of(outcomes_of(task, predicted, gold), clusters=clusters, seed=seed)
 
 
-def score_means(
-    values: Mapping[str, NDArray[np.float64]],
+def scores_of(
+    outcomes: Mapping[str, NDArray[np.float64] | Metric],
     *,
     clusters: NDArray[np.int64] | None = None,
     seed: int = 0,
 ) -> Scores:
-    """Means of one number per row (SQuAD's two metrics)."""
-    return {
-        name: bootstrap(mean(column), clusters=clusters, seed=seed)
-        for name, column in values.items()
-    }
+    """Intervals of outcomes: means of one number per row, or functions of the rows' weights."""
+    scores: Scores = {}
+    for name, outcome in outcomes.items():
+        if name == "accuracy" and isinstance(outcome, np.ndarray):
+            scores[name] = accuracy_interval(outcome, clusters=clusters, seed=seed)
+        else:
+            metric = mean(outcome) if isinstance(outcome, np.ndarray) else outcome
+            scores[name] = bootstrap(metric, clusters=clusters, seed=seed)
+    return scores
 
 
 def with_unlabelled(accuracy: Interval, n_unlabelled: int) -> Interval:

@@ -95,7 +95,7 @@ def summed_loss(kind: Kind, logits: Tensor, targets: Tensor, chunk: Chunk) -> Te
     logits = logits.float()  # half-precision losses lose what small gradients need
     if kind == "regression":
         return functional.mse_loss(logits[:, 0], targets.float(), reduction="sum")
-    if kind == "span":
+    if kind == "spans":
         return _span_loss(logits, targets, chunk)
     return functional.cross_entropy(logits, targets, reduction="sum")
 

@@ -102,7 +102,7 @@ def collect(
     """
     check_trainable(train, dev)
     check_features(features)
-    if train.task.kind == "span":
+    if train.task.kind == "spans":
         raise RequestError(
             f"a probe reads one state per text, and {train.task.name} needs places in a passage",
             "probe a classification or regression task",

@@ -17,16 +17,11 @@ from microtome.experiments.kit.paired_comparison import Outcome, baseline_row, c
 from microtome.experiments.kit.trial_inputs import opened_rows, opened_unshared
 from microtome.families import adapt
 from microtome.models.costs import cost
-from microtome.observe.evaluation import (
-    constant_answer,
-    encode_to_score,
-    gives_one_answer,
-    outcome,
-    scored,
-)
+from microtome.observe.evaluation import encode_to_score, outcome, scored
 from microtome.runs import Context
 from microtome.surgery import apply
 from microtome.tasks import Dataset, Encoded, Evaluation
+from microtome.tasks.scoring.constant import constant_answer, gives_one_answer
 
 CORRECTED = 0.05  # shared by all cuts that are looked at
 

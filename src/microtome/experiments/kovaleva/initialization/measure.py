@@ -80,7 +80,7 @@ def probe_frozen(request: Mapping[str, Any], context: Context) -> Result:
     """A linear probe on the frozen model's [CLS] state, and the commonest label."""
     train, dev = training_rows(request, context)
     train = train.fraction(request["fraction"], seed=0)
-    if train.task.kind == "span":
+    if train.task.kind == "spans":
         return Result()  # a probe reads one state per text, an answer is a place
     context.report("collect the frozen states")
     probed = probe(

@@ -104,7 +104,7 @@ def check(subject: Subject, settings: Mapping[str, Any]) -> None:
     feature = settings["feature"]
     if feature not in FEATURES:
         raise RequestError(f"--feature must be {' or '.join(FEATURES)}, got {feature}")
-    if subject.dataset.task.kind == "span":
+    if subject.dataset.task.kind == "spans":
         raise RequestError(
             f"{subject.task} asks for places in a passage, and a probe reads one state per text",
             "probe a classification or regression task",

@@ -1,0 +1,168 @@
+"""From what a model put out to its answers, and what they are worth by each metric.
+
+An outcome is a score for every row where the metric is their mean, else the metric as a function of
+the rows' weights: ready for intervals, and to be paired with another model's on the same rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from microtome.errors import RequestError, RunError
+from microtome.statistics import Metric, SumMetric, mean
+from microtome.tasks.dataset import Dataset
+from microtome.tasks.encoding.tagged import UNSEEN, TaggedTexts
+from microtome.tasks.scoring.entities import entities, entity_f1
+from microtome.tasks.scoring.labels import label_map, tag_map
+from microtome.tasks.scoring.metrics import outcomes_of
+from microtome.tasks.scoring.ranking import (
+    Similarity,
+    ranking_values,
+    ranks_within,
+    scaled,
+    search,
+    similarities,
+)
+from microtome.tasks.tags import OUTSIDE, is_strict, strict_tags
+
+Outcome = NDArray[np.float64] | Metric
+
+
+@dataclass(frozen=True, eq=False)
+class Answered:
+    """A model's answers, and their outcome by each of the task's metrics, the primary first."""
+
+    predictions: NDArray[Any]
+    outcomes: Mapping[str, Outcome]
+    notes: tuple[str, ...] = ()
+
+
+def answered_labels(
+    dataset: Dataset, logits: NDArray[Any], id2label: Mapping[int, str] | None = None
+) -> Answered:
+    """A label, labels, a number or a relevance for every row, from logits (n, k)."""
+    task = dataset.task
+    logits = np.asarray(logits)
+    if logits.ndim == 1:
+        logits = logits[:, None]
+    order, note = label_map(task, id2label, logits.shape[1])
+    _check_output(logits, len(dataset), "rows")
+    if task.kind == "reranking":
+        return _answered_rankings(dataset, logits.astype(np.float64))
+    if task.kind == "regression":
+        predictions: NDArray[Any] = logits[:, 0].astype(np.float64)
+    elif task.kind == "multilabel":
+        predictions = logits[:, order] > 0  # a probability above a half
+    else:
+        predictions = logits[:, order].argmax(axis=1)
+    notes = () if task.kind == "regression" else (note,)
+    return Answered(predictions, outcomes_of(task, predictions, dataset.targets), notes)
+
+
+def _answered_rankings(dataset: Dataset, logits: NDArray[np.float64]) -> Answered:
+    """The relevance of every passage; a query's score is on the first of its rows."""
+    relevance = logits[:, 0] if logits.shape[1] == 1 else logits[:, 1] - logits[:, 0]
+    return Answered(relevance, *ranked_outcomes(dataset, relevance))
+
+
+def ranked_outcomes(
+    dataset: Dataset, relevance: NDArray[np.float64]
+) -> tuple[dict[str, SumMetric], tuple[str, ...]]:
+    """Metrics of passages by relevance, as functions of the rows' weights; and what to know."""
+    assert dataset.clusters is not None  # a query's passages are one
+    ranks = ranks_within(dataset.clusters, relevance)
+    values = ranking_values(dataset.clusters, dataset.targets, ranks)
+    measured, first_rows = np.unique(dataset.clusters[dataset.targets > 0], return_index=True)
+    if not len(measured):
+        raise RunError(f"{dataset.task.name} has no query with a relevant passage")
+    first_rows = np.flatnonzero(dataset.targets > 0)[first_rows]
+    n_queries = len(np.unique(dataset.clusters))
+    notes = [f"{n_queries:,} queries with {len(dataset):,} passages"]
+    if left_out := n_queries - len(measured):
+        notes.append(f"{left_out:,} queries without a relevant passage left out")
+    outcomes: dict[str, SumMetric] = {}
+    for name in dataset.task.metrics:
+        by_query = mean(values[name])
+        columns = np.zeros((len(dataset), 2))
+        columns[first_rows] = by_query.columns
+        outcomes[name] = SumMetric(columns, by_query.of_sums, by_query.worst, by_query.best)
+    return outcomes, tuple(notes)
+
+
+def answered_tags(
+    dataset: Dataset,
+    encoded: TaggedTexts,
+    logits: NDArray[Any],
+    id2label: Mapping[int, str] | None = None,
+) -> Answered:
+    """A tag for every word, from logits (T, tags) of its first token; O where it has none."""
+    task, gold = dataset.task, dataset.tags
+    logits = np.asarray(logits)
+    _check_output(logits, len(encoded.ids), "tokens")
+    assert gold is not None
+    spoken, note = tag_map(task, id2label, logits.shape[1])
+    names = tuple(dict.fromkeys((*task.labels, OUTSIDE, *spoken)))
+    seen = encoded.word_tokens != UNSEEN
+    tags = np.full(len(seen), names.index(OUTSIDE), dtype=np.int64)
+    place = np.array([names.index(name) for name in spoken])
+    tags[seen] = place[logits[encoded.word_tokens[seen]].argmax(axis=1)]
+    notes = [note]
+    if not all(map(is_strict, spoken)):
+        names, tags = _as_strict(names, tags, gold.offsets)
+        notes.append("the model's tags were converted to IOB2")
+    if n_unseen := int((~seen).sum()):
+        notes.append(f"{n_unseen:,} words have no token and count as {OUTSIDE}")
+    called = entities(names, tags, gold.offsets)
+    if called.n_stray > len(called.starts):
+        notes.append(f"{called.n_stray:,} predicted entities begin with an I, and don't count")
+    return Answered(tags, {"entity_f1": entity_f1(names, tags, gold)}, tuple(notes))
+
+
+def _as_strict(
+    names: tuple[str, ...], tags: NDArray[np.int64], offsets: NDArray[np.int64]
+) -> tuple[tuple[str, ...], NDArray[np.int64]]:
+    sentences = np.split(tags, offsets[1:-1])
+    strict = [tag for part in sentences for tag in strict_tags([names[t] for t in part])[0]]
+    more = tuple(dict.fromkeys((*names, *strict)))
+    places = {name: index for index, name in enumerate(more)}
+    return more, np.array([places[tag] for tag in strict], dtype=np.int64)
+
+
+def answered_embeddings(
+    dataset: Dataset, embeddings: NDArray[Any], similarity: Similarity = "cosine"
+) -> Answered:
+    """Similarities of pairs, from embeddings (2n, D) of texts 2i and 2i + 1; or searches."""
+    if dataset.corpus is not None:
+        return _answered_searches(dataset, embeddings, similarity)
+    embeddings = np.asarray(embeddings)
+    _check_output(embeddings, 2 * len(dataset), "texts")
+    predictions = similarities(embeddings[::2], embeddings[1::2], similarity)
+    return Answered(predictions, outcomes_of(dataset.task, predictions, dataset.targets))
+
+
+def _answered_searches(
+    dataset: Dataset, embeddings: NDArray[Any], similarity: Similarity
+) -> Answered:
+    """Each query's first ten documents, from embeddings (queries + documents, D)."""
+    corpus = dataset.corpus
+    assert corpus is not None
+    embeddings = np.asarray(embeddings)
+    _check_output(embeddings, len(dataset) + len(corpus.positions), "queries and documents")
+    values = scaled(embeddings, similarity)
+    ranks, top = search(corpus, values[: len(dataset)], values[len(dataset) :])
+    scores = ranking_values(corpus.queries, corpus.grades, ranks)
+    note = f"{len(dataset):,} queries on {len(corpus.positions):,} documents"
+    return Answered(top, {name: scores[name] for name in dataset.task.metrics}, (note,))
+
+
+def _check_output(output: NDArray[Any], n_expected: int, what: str) -> None:
+    if len(output) != n_expected:
+        raise RequestError(f"expected output of {n_expected} {what}, got {len(output)}")
+    if not np.isfinite(output).all():
+        n_bad = int((~np.isfinite(output).all(axis=1)).sum())
+        raise RunError(f"the model's output isn't a number in {n_bad} of {len(output)} {what}")
