@@ -65,7 +65,7 @@ class Dataset:
     @property
     def content_hash(self) -> str:
         """Of texts, labels, clusters and order; where they were read from doesn't matter."""
-        kind = "spans" if self.task.kind == "spans" else self.task.kind  # as runs have stored it
+        kind = "span" if self.task.kind == "spans" else self.task.kind  # as runs have stored it
         digest = hashlib.sha256(f"{kind} {self.labels} {self.labelled}".encode())
         digest.update(np.ascontiguousarray(self.digests).tobytes())
         digest.update(np.ascontiguousarray(self.targets, dtype=np.float64).tobytes())

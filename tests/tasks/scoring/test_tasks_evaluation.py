@@ -208,7 +208,7 @@ def test_the_json_is_the_shape_that_scripts_rely_on(tmp_path):
 
 def test_outputs_that_cannot_be_scored_are_refused(tmp_path):
     data = snli(tmp_path, ["entailment", "neutral"])
-    with pytest.raises(RequestError, match="expected logits of 2 rows, got 5"):
+    with pytest.raises(RequestError, match="expected output of 2 rows, got 5"):
         evaluate_logits(data, np.zeros((5, 3)))
     with pytest.raises(RunError, match="isn't a number in 1 of 2 rows"):
         evaluate_logits(data, np.array([[0, np.nan, 0], [1, 2, 3]]))

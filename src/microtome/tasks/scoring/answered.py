@@ -75,7 +75,7 @@ def ranked_outcomes(
 ) -> tuple[dict[str, SumMetric], tuple[str, ...]]:
     """Metrics of passages by relevance, as functions of the rows' weights; and what to know."""
     assert dataset.clusters is not None  # a query's passages are one
-    ranks = ranks_within(dataset.clusters, relevance)
+    ranks = ranks_within(dataset.clusters, relevance, dataset.digests)
     values = ranking_values(dataset.clusters, dataset.targets, ranks)
     measured, first_rows = np.unique(dataset.clusters[dataset.targets > 0], return_index=True)
     if not len(measured):

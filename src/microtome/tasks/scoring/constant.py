@@ -29,7 +29,7 @@ def constant_answer(dataset: Dataset, metric: str, encoded: Encoded | None = Non
     The commonest label (or the one that the metric likes best; of several, the commonest ones), an
     empty answer to every question, the same documents for every query. No entity at all scores 0,
     and a constant number has no correlation with anything; passages that are all alike are ranked
-    as they come. Of plain text, whose ``encoded`` form has the masks, the commonest hidden token.
+    by chance. Of plain text, whose ``encoded`` form has the masks, the commonest hidden token.
     """
     kind = dataset.task.kind
     if isinstance(encoded, MaskedTexts):

@@ -13,19 +13,30 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit, logit
 
 from microtome.errors import RequestError
 from microtome.tasks.encoding.windows import Windows
+from microtome.tasks.scoring.ranking import scaled
 from microtome.tasks.task import Task
 
 FloatArray = NDArray[np.float64]
+TINY = 1e-12  # what a probability is away from 0 and 1, so that its logit is a number
 
 
 def ensemble_logits(task: Task, members: Sequence[NDArray[Any]]) -> FloatArray:
-    """(n, labels) of several models as one: log mean probabilities; numbers are averaged."""
+    """(n, labels) of several models as one: log mean probabilities; numbers are averaged.
+
+    Embeddings (n, D) are scaled to length 1 and averaged: members must be of one width.
+    """
     stacked = _stacked(members)
     if task.kind == "regression":
         return np.asarray(stacked.mean(axis=0))
+    if task.kind in ("similarity", "retrieval"):
+        return np.asarray(np.mean([scaled(member, "cosine") for member in stacked], axis=0))
+    if task.kind == "multilabel" or stacked.shape[-1] == 1:  # a probability for every output
+        mean = np.clip(expit(stacked).mean(axis=0), TINY, 1 - TINY)
+        return np.asarray(logit(mean))
     return _mean_of_logs(stacked - _log_total(stacked, axis=-1))
 
 

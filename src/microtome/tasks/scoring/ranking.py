@@ -1,7 +1,8 @@
 """How well a ranking is: nDCG, reciprocal rank, average precision, recall, per query.
 
 As trec_eval has them: a document's gain is its grade, discounted by log₂(rank + 1); grades above 0
-are relevant. Documents with equal scores keep their order.
+are relevant. Documents with equal scores keep their order; passages to be reranked don't, because
+files list the relevant ones first, and a model that can't tell passages apart would be perfect.
 """
 
 from __future__ import annotations
@@ -47,14 +48,14 @@ def ranking_values(queries: Indices, grades: Indices, ranks: Indices) -> dict[st
     }
 
 
-def ranks_within(queries: Indices, relevance: FloatArray) -> Indices:
-    """The rank of every passage among those of its query, from 1 on."""
-    return _within(queries, -relevance)
+def ranks_within(queries: Indices, relevance: FloatArray, digests: NDArray[np.uint64]) -> Indices:
+    """The rank of every passage among those of its query, from 1 on; ties by the texts' hashes."""
+    return _within(queries, digests[:, 0], -relevance)
 
 
-def _within(groups: Indices, keys: NDArray[Any]) -> Indices:
-    """Places 1, 2, … by key within each group; equal keys keep their order."""
-    order = np.lexsort((keys, groups))
+def _within(groups: Indices, *keys: NDArray[Any]) -> Indices:
+    """Places 1, 2, … by the last key, then by those before it, within each group."""
+    order = np.lexsort((*keys, groups))
     in_order = groups[order]
     starts = np.flatnonzero(np.r_[True, in_order[1:] != in_order[:-1]])
     places = np.arange(len(order)) - np.repeat(starts, np.diff(np.r_[starts, len(order)]))

@@ -51,7 +51,7 @@ class HeadSets:
     metric: str  # the one that is shown, and that sets are chosen by
     how: How
     first_edit: str
-    answers: dict[str, dict[str, Outcome]] = field(default_factory=dict)
+    answers: dict[str, Mapping[str, Outcome]] = field(default_factory=dict)
 
     @classmethod
     def opened(cls, request: Mapping[str, Any], context: Context, dataset: Dataset) -> HeadSets:
