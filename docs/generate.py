@@ -53,7 +53,6 @@ def families() -> str:
     """What each family can do, tried: every probe is applied and certified, or refused."""
     from support.tiny import FAMILY_TYPES
 
-    heads = ["masked LM", "classification", "question answering", "no head"]
     rows = [["edit (3 layers, 4 heads)", *(f"`{kind}`" for kind in FAMILY_TYPES)]]
     refusals: dict[str, str] = {}
     for text in PROBES:
@@ -65,9 +64,19 @@ def families() -> str:
             cells.append("–" if answer else "proven")
         rows.append([f"`{text}`", *cells])
     notes = "\n".join(f"- {where}: {reason}" for reason, where in refusals.items())
-    return (
-        f"{_table(rows)}\nHeads: {', '.join(heads)}, in every family.\n\nRefused (–):\n\n{notes}\n"
-    )
+    return f"{_table(rows)}\nHeads: {_heads()}.\n\nRefused (–):\n\n{notes}\n"
+
+
+def _heads() -> str:
+    """The heads, and the families that lack one."""
+    from support.tiny import FAMILY_TYPES, HEADS, KINDS_AND_HEADS
+
+    names = {"mlm": "masked LM", "question-answering": "question answering", "none": "no head"}
+    told = []
+    for head in HEADS:
+        lacking = [f"`{kind}`" for kind in FAMILY_TYPES if (kind, head) not in KINDS_AND_HEADS]
+        told.append(names.get(head, head) + (f" (not {', '.join(lacking)})" if lacking else ""))
+    return ", ".join(told)
 
 
 def _tried(kind: str, text: str) -> str:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 
+from microtome.errors import RequestError, UnsupportedFamily
 from microtome.families import adapt
 from microtome.families.seam import Family
-from support.tiny import FAMILY_TYPES, tiny_batch, tiny_model
+from support.tiny import ANSWERING, FAMILY_TYPES, tiny_batch, tiny_model
 
 # As 24 layers' worth of float32 rounding between two orders of the same sums, at weights of 0.3.
 CLOSE = {"rtol": 1e-4, "atol": 1e-4}
@@ -85,15 +86,18 @@ def test_mlm_pieces_give_the_models_logits(kind):
         last = family.final_norm(states_by_pieces(family, batch)[0][-1])
         ours = family.mlm_decoder()(family.mlm_features(last))
     torch.testing.assert_close(ours[real], theirs[real], rtol=1e-3, atol=1e-3)
-    assert family.mlm_decoder().weight.data_ptr() == family.word_embeddings.data_ptr()
+    tied = family.mlm_decoder().weight.data_ptr() == family.word_embeddings.data_ptr()
+    assert tied == (kind != "eurobert")
 
 
-POOLINGS = [(kind, "cls") for kind in FAMILY_TYPES] + [("modernbert", "mean")]
+# EuroBERT calls the first token "bos", and pools late by default.
+POOLINGS = [(kind, "bos" if kind == "eurobert" else "cls") for kind in FAMILY_TYPES]
+POOLINGS += [("modernbert", "mean"), ("eurobert", "mean"), ("eurobert", "late")]
 
 
 @pytest.mark.parametrize(("kind", "pooling"), POOLINGS)
 def test_classifier_pieces_give_the_models_logits(kind, pooling):
-    options = {"classifier_pooling": pooling} if kind == "modernbert" else {}
+    options = {"classifier_pooling": pooling} if kind in ("modernbert", "eurobert") else {}
     model = tiny_model(kind, "classification", num_labels=3, **options)
     family = adapt(model)
     batch = tiny_batch(kind)
@@ -101,13 +105,13 @@ def test_classifier_pieces_give_the_models_logits(kind, pooling):
     with torch.no_grad():
         theirs = model(**batch).logits
         last = family.final_norm(states_by_pieces(family, batch)[0][-1])
-        mean = (last * mask).sum(1) / mask.sum(1)
-        ours = family.classify({"first": last[:, 0], "mean": mean}[family.reads])
-    assert family.reads == ("mean" if pooling == "mean" else "first")
+        mean = (family.before_mean(last) * mask).sum(1) / mask.sum(1)
+        ours = family.classify(last[:, 0] if family.reads == "first" else mean)
+    assert family.reads == (pooling if pooling in ("mean", "late") else "first")
     torch.testing.assert_close(ours, theirs, **CLOSE)
 
 
-@pytest.mark.parametrize("kind", FAMILY_TYPES)
+@pytest.mark.parametrize("kind", ANSWERING)
 def test_answer_piece_gives_start_and_end_logits(kind):
     model = tiny_model(kind, "question-answering")
     family = adapt(model)
@@ -162,7 +166,9 @@ def test_parts_are_views_that_write_to_the_model(kind):
     layer = family.layers[1]
     for part in family.parts:
         weight = part.weight(layer)
-        out_features = {"intermediate": shape.inner * (2 if kind == "modernbert" else 1)}
+        keys = shape.width // 2 if kind == "eurobert" else shape.width
+        inner = 2 * shape.inner if kind == "modernbert" else shape.inner
+        out_features = {"key": keys, "value": keys, "intermediate": inner, "gate": inner}
         assert weight.shape[0] == out_features.get(part.name, shape.width)
         weight.zero_()
         assert part.weight(layer).abs().max() == 0
@@ -176,6 +182,10 @@ def test_parts_are_views_that_write_to_the_model(kind):
 def test_the_heads_norm_makes_the_features(kind):
     """Twice its weight and bias are twice the features, so it is the last step."""
     family = adapt(tiny_model(kind, "mlm"))
+    if kind == "eurobert":  # its head is a matrix alone
+        with pytest.raises(RequestError, match="eurobert models has no norm"):
+            family.mlm_norm()
+        return
     states = torch.randn(4, family.shape.width)
     with torch.no_grad():
         before = family.mlm_features(states)
@@ -184,3 +194,32 @@ def test_the_heads_norm_makes_the_features(kind):
         after = family.mlm_features(states)
     assert before.abs().max() > 0
     assert torch.allclose(after, 2 * before, rtol=1e-4, atol=1e-6)
+
+
+def test_query_heads_of_a_group_have_its_key_and_value():
+    """EuroBERT's heads 0 and 1 share a key and a value, 2 and 3 the other ones."""
+    family = adapt(tiny_model("eurobert", "mlm"))
+    states, positions = torch.randn(5, family.shape.width), torch.arange(5)
+    for part in family.project(1, states, positions)[1:]:
+        assert torch.equal(part[:, 0], part[:, 1])
+        assert torch.equal(part[:, 2], part[:, 3])
+        assert not torch.allclose(part[:, 0], part[:, 2], atol=1e-2)
+
+
+def test_a_gte_without_a_segment_table_computes_as_transformers_does():
+    model = tiny_model("gte", "mlm", type_vocab_size=0)
+    batch = tiny_batch("gte")
+    real = batch["attention_mask"].bool()
+    with torch.no_grad():
+        theirs = model(**batch, output_hidden_states=True).hidden_states[-1]
+    ours = states_by_pieces(adapt(model), batch)[0][-1]
+    torch.testing.assert_close(ours[real], theirs[real], **CLOSE)
+
+
+def test_rotary_frequencies_that_depend_on_the_batch_are_refused():
+    scaling = {
+        "rope_type": "longrope", "rope_theta": 1000.0, "factor": 2.0,
+        "original_max_position_embeddings": 32, "short_factor": [1.0] * 4, "long_factor": [2.0] * 4,
+    }  # fmt: skip
+    with pytest.raises(UnsupportedFamily, match="'longrope', whose frequencies depend"):
+        adapt(tiny_model("nomic_bert", "mlm", rope_parameters=scaling))

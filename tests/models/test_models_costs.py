@@ -7,8 +7,8 @@ from torch.utils.flop_counter import FlopCounterMode
 from microtome.models import cost, load
 from support.tiny import (
     FAMILY_TYPES,
-    HEADS,
     INNER,
+    KINDS_AND_HEADS,
     N_LAYERS,
     VOCABULARY,
     WIDTH,
@@ -26,8 +26,7 @@ def counted_flops(model, length):
 
 
 @pytest.mark.parametrize("length", [16, 48])
-@pytest.mark.parametrize("head", HEADS)
-@pytest.mark.parametrize("family", FAMILY_TYPES)
+@pytest.mark.parametrize(("family", "head"), KINDS_AND_HEADS)
 def test_flops_are_those_that_torch_counts(family, head, length):
     model = tiny_model(family, head, attention="eager")
     wanted = counted_flops(model, length) / length

@@ -13,7 +13,7 @@ from microtome import models
 from microtome.errors import ModelError, RequestError, StorageError
 from microtome.models.front_matter import learning_rate_of
 from microtome.models.provenance import MAX_EDITS, attach
-from support.tiny import FAMILY_TYPES, HEADS, save_tiny, tiny_batch, tiny_model, tiny_tokenizer
+from support.tiny import KINDS_AND_HEADS, save_tiny, tiny_batch, tiny_model, tiny_tokenizer
 
 CERTIFICATE = {
     "passed": True,
@@ -30,8 +30,7 @@ def everything_below(folder):
     return sorted(path.relative_to(folder) for path in folder.rglob("*"))
 
 
-@pytest.mark.parametrize("head", HEADS)
-@pytest.mark.parametrize("family", FAMILY_TYPES)
+@pytest.mark.parametrize(("family", "head"), KINDS_AND_HEADS)
 def test_a_saved_model_loads_with_plain_transformers(tmp_path, family, head):
     model = models.load(save_tiny(tmp_path / "base", family, head))
     out = models.save(model, tmp_path / "out")

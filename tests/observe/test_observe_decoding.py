@@ -28,9 +28,9 @@ PLAIN = Vocabulary.of([f"t{i}" for i in range(VOCABULARY)], special_ids=[0, 1, 2
 
 def own_head(model, kind, hidden):
     """The MLM head of each family, called as transformers calls it."""
-    if kind in ("bert", "deberta-v2"):
+    if kind in ("bert", "deberta-v2", "nomic_bert"):
         return model.cls(hidden)
-    if kind in ("roberta", "xlm-roberta", "camembert", "mpnet"):
+    if hasattr(model, "lm_head"):
         return model.lm_head(hidden)
     if kind == "electra":
         return model.generator_lm_head(model.generator_predictions(hidden))
@@ -49,6 +49,8 @@ def full_logits(model, kind, batch):
     hidden = list(out.hidden_states)
     if kind == "modernbert":  # transformers norms the last one only
         hidden[:-1] = [model.model.final_norm(state) for state in hidden[:-1]]
+    if kind == "eurobert":
+        hidden[:-1] = [model.model.norm(state) for state in hidden[:-1]]
     return [own_head(model, kind, state) for state in hidden], out.logits
 
 

@@ -11,7 +11,7 @@ from microtome.families import adapt
 from microtome.observe import Texts, forward, predict, states
 from microtome.observe.packing import packed
 from support.naive import on_real, padded, random_texts
-from support.tiny import FAMILY_TYPES, N_POSITIONS, tiny_model
+from support.tiny import ANSWERING, FAMILY_TYPES, N_POSITIONS, tiny_model
 
 CLOSE = {"rtol": 1e-4, "atol": 1e-4}
 UNLIKE = (9, 5, 30, 2, 5, 1, 17, 9, 3, 30)
@@ -51,7 +51,7 @@ def test_regression_is_a_classifier_with_one_label():
     np.testing.assert_allclose(predict(model, texts), theirs, **CLOSE)
 
 
-@pytest.mark.parametrize("kind", FAMILY_TYPES)
+@pytest.mark.parametrize("kind", ANSWERING)
 def test_answer_logits_are_those_of_a_padded_batch(kind):
     model = tiny_model(kind, "question-answering")
     texts = texts_for(model)

@@ -68,7 +68,7 @@ def test_a_sweep_of_heads_equals_the_naive_loop(kind, how):
     assert np.median(effects) > 1e-2, "the test model is too calm to show anything"
 
 
-@pytest.mark.parametrize("kind", ["bert", "distilbert", "modernbert"])
+@pytest.mark.parametrize("kind", ["bert", "distilbert", "modernbert", "nomic_bert", "eurobert"])
 def test_layers_in_another_order_answer_as_the_edited_model(kind):
     model, texts = tiny_model(kind), masked_texts(seed=2)
     orders = [tuple(range(N_LAYERS)), tuple(range(N_LAYERS - 1))]

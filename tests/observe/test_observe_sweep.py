@@ -49,7 +49,7 @@ def test_every_head_and_layer_equals_the_naive_loop(kind, how):
 
 
 @pytest.mark.parametrize("how", HOWS)
-@pytest.mark.parametrize("kind", ["bert", "distilbert", "modernbert"])
+@pytest.mark.parametrize("kind", ["bert", "distilbert", "modernbert", "nomic_bert", "eurobert"])
 def test_any_set_of_heads_equals_the_naive_loop(kind, how):
     model = tiny_model(kind, "classification", num_labels=3, seed=1)
     texts = random_texts(LENGTHS, seed=1)

@@ -29,6 +29,9 @@ def naive_attention(module, query, key, value, attention_mask, scaling, dropout=
     seen = torch.ones(query.shape[0], 1, length, length, dtype=torch.bool)
     if attention_mask is not None:
         seen = seen & attention_mask
+    key, value = (
+        part.repeat_interleave(query.shape[1] // part.shape[1], 1) for part in (key, value)
+    )
     scores = (query @ key.transpose(-1, -2)) * scaling
     weights = scores.masked_fill(~seen, -1e30).softmax(-1)
     uniform = seen / seen.sum(-1, keepdim=True).clamp_min(1)

@@ -14,15 +14,9 @@ from support.tiny import FAMILY_TYPES, tiny_batch, tiny_model
 
 # What the design promises for each family, written out by hand: three layers, four heads.
 FREE = (
-    "bert",
-    "roberta",
-    "xlm-roberta",
-    "camembert",
-    "electra",
-    "distilbert",
-    "mpnet",
-    "deberta-v2",
-)
+    "bert", "roberta", "xlm-roberta", "camembert", "electra", "distilbert", "mpnet", "deberta-v2",
+    "nomic_bert", "gte", "jina_embeddings_v3", "eurobert",
+)  # fmt: skip
 UNIFORM = tuple(kind for kind in FAMILY_TYPES if kind != "mpnet")  # disable(i.j) is 1/L
 DEPTH_EDITS = {
     "extend(4)": (0, 0, 1, 2),

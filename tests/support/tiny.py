@@ -34,13 +34,30 @@ FAMILY_TYPES = (
     "modernbert",
     "mpnet",
     "deberta-v2",
+    "nomic_bert",
+    "gte",
+    "jina_embeddings_v3",
+    "eurobert",
 )
 """Every ``model_type`` that Microtome supports."""
 
 ONLY_EAGER = ("mpnet", "deberta-v2")
 """Those for which transformers has no other attention."""
 
+NO_ANSWERS = ("nomic_bert", "gte", "eurobert")
+"""Families without a question-answering class in transformers."""
+
+ANSWERING = tuple(family for family in FAMILY_TYPES if family not in NO_ANSWERS)
+
 HEADS = ("mlm", "classification", "question-answering", "none")
+
+KINDS_AND_HEADS = tuple(
+    (family, head)
+    for family in FAMILY_TYPES
+    for head in HEADS
+    if head != "question-answering" or family in ANSWERING
+)
+"""Every family with every head that transformers has a class for."""
 
 AUTO_CLASSES = {
     "mlm": AutoModelForMaskedLM,
@@ -168,12 +185,14 @@ def tiny_batch(
 
 
 def _is_roberta(family: str) -> bool:
-    return family in ("roberta", "xlm-roberta", "camembert", "mpnet")
+    return family in ("roberta", "xlm-roberta", "camembert", "mpnet", "gte", "jina_embeddings_v3")
 
 
 def _special_ids(family: str) -> dict[str, int]:
     if _is_roberta(family):
         return {"bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2}
+    if family == "eurobert":
+        return {"pad_token_id": 0, "bos_token_id": 2, "eos_token_id": 3, "mask_token_id": 4}
     if family == "modernbert":
         return {
             "pad_token_id": 0,
@@ -202,4 +221,6 @@ def _oddities(family: str) -> dict[str, object]:
             "norm_rel_ebd": "layer_norm",
             "position_biased_input": False,
         }
+    if family == "eurobert":
+        return {"num_key_value_heads": 2}  # two query heads share a key and a value
     return {}

@@ -16,7 +16,7 @@ def tokenizer_for(family: str = "bert"):
     """The tiny tokenizer, giving segments to the families that have them."""
     assert family in FAMILY_TYPES
     made = tiny_tokenizer(family)
-    if family in ("bert", "electra", "albert"):
+    if family in ("bert", "electra", "albert", "nomic_bert"):
         made.model_input_names = ["input_ids", "token_type_ids", "attention_mask"]
     return made
 

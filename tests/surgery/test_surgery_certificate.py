@@ -105,8 +105,8 @@ DISABLE_MUTANTS = [
 @pytest.mark.parametrize("mutant", DISABLE_MUTANTS)
 @pytest.mark.parametrize("kind", FAMILY_TYPES)
 def test_mutants_of_disable_are_caught(kind, mutant, monkeypatch):
-    if mutant is forgotten_bias and kind == "modernbert":
-        pytest.skip("ModernBERT has no query bias to forget")
+    if mutant is forgotten_bias and kind in ("modernbert", "nomic_bert", "eurobert"):
+        pytest.skip("these families have no query bias to forget")
     model = ready(kind)
     monkeypatch.setattr(application, "disable_", mutant)
     edit = parse(disable_text(kind, "disable(1.2)"))

@@ -171,7 +171,8 @@ def test_heads_kept_tied_to_the_embeddings(kind):
     text = disable_text(kind, "randomize(seed=4) | duplicate(1) | disable(2.1)")
     edited = parse(text)(ready(kind))
     family = adapt(edited)
-    assert family.mlm_decoder().weight.data_ptr() == family.word_embeddings.data_ptr()
+    tied = family.mlm_decoder().weight.data_ptr() == family.word_embeddings.data_ptr()
+    assert tied == (kind != "eurobert")  # whose decoder is a matrix of its own
 
 
 @pytest.mark.parametrize("kind", FREE)

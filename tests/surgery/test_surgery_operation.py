@@ -12,9 +12,16 @@ from microtome import load, parse, save
 from microtome.errors import EditError
 from microtome.surgery import certify, operate
 from support.surgery_cases import disable_text
-from support.tiny import AUTO_CLASSES, FAMILY_TYPES, HEADS, save_tiny, tiny_batch, tiny_model
+from support.tiny import (
+    AUTO_CLASSES,
+    FAMILY_TYPES,
+    KINDS_AND_HEADS,
+    save_tiny,
+    tiny_batch,
+    tiny_model,
+)
 
-WITH_POOLER = [kind for kind in FAMILY_TYPES if hasattr(tiny_model(kind, "none"), "pooler")]
+WITH_POOLER = [kind for kind in FAMILY_TYPES if getattr(tiny_model(kind, "none"), "pooler", None)]
 
 
 def edits_for(kind):
@@ -23,8 +30,7 @@ def edits_for(kind):
     return parse(disable_text(kind, text))
 
 
-@pytest.mark.parametrize("head", HEADS)
-@pytest.mark.parametrize("kind", FAMILY_TYPES)
+@pytest.mark.parametrize(("kind", "head"), KINDS_AND_HEADS)
 def test_every_head_survives_the_operation(kind, head, tmp_path):
     base = save_tiny(tmp_path / "base", kind, head)
     done = operate(base, edits_for(kind), tmp_path / "out")

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from torch import Tensor, nn
 
+# A part → the tensor's name in a file (with a place for the layer's number), and which of how many
+# parts fused there it is.
+Published = Mapping[str, tuple[str, int, int]]
+
+# What every family has; a gated feed-forward may have one more, ``gate``.
 PART_NAMES = ("query", "key", "value", "attention_output", "intermediate", "output")
 # Some families project positions, too: ``position_query`` and ``position_key``. A head's scores are
 # all equal where its rows of these are 0.
@@ -50,3 +56,13 @@ class Part:
     def _own(self, parameter: nn.Parameter) -> Tensor:
         values = parameter.detach()
         return values if self.rows is None else values[self.rows[0] : self.rows[1]]
+
+
+def fused(tensor: str, *parts: str) -> Published:
+    """An entry of ``Family.published``: these parts are one tensor, one after the other."""
+    return {part: (tensor, place, len(parts)) for place, part in enumerate(parts)}
+
+
+def split_heads(values: Tensor, head_width: int) -> Tensor:
+    """(..., H·Dh) → (..., H, Dh)."""
+    return values.reshape(*values.shape[:-1], -1, head_width)

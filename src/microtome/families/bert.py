@@ -9,10 +9,10 @@ from torch import Tensor, nn
 from transformers.activations import GELUActivation
 
 from microtome.families.anatomy import Part
-from microtome.families.seam import Family
+from microtome.families.heads import BertPooler
 
 
-class BertLike(Family):
+class BertLike(BertPooler):
     """A family whose blocks are built like BERT's; what is around the blocks differs."""
 
     parts: tuple[Part, ...] = (
@@ -79,20 +79,6 @@ class BertLike(Family):
     def _may_train(self) -> bool:
         return torch.is_grad_enabled() or bool(self.model.training)
 
-    def pool(self, first: Tensor) -> Tensor:
-        """The pooler reads the first of a list of states, hence the extra axis."""
-        if getattr(self.body, "pooler", None) is None:
-            return super().pool(first)
-        pooled: Tensor = self.body.pooler(first[:, None])
-        return pooled
-
-    def pooler_layer(self) -> nn.Linear:
-        """Inside the pooler."""
-        if getattr(self.body, "pooler", None) is None:
-            return super().pooler_layer()
-        layer: nn.Linear = self.body.pooler.dense
-        return layer
-
 
 class Bert(BertLike):
     """BERT: pooler before the classifier, MLM head in ``cls.predictions``."""
@@ -111,12 +97,6 @@ class Bert(BertLike):
         """Its weight is the word embeddings', its bias isn't shared."""
         decoder: nn.Linear = self.model.cls.predictions.decoder
         return decoder
-
-    def classify(self, pooled: Tensor) -> Tensor:
-        """The pooler reads the first of a list of states, hence the extra axis."""
-        features = self.body.pooler(pooled[:, None])
-        logits: Tensor = self.model.classifier(self.model.dropout(features))
-        return logits
 
 
 ADAPTER = Bert

@@ -74,6 +74,10 @@ FAMILIES: tuple[FamilyFacts, ...] = (
         only_eager=True,
         layouts=(("lm_predictions.", "legacy", False),),
     ),
+    FamilyFacts("nomicbert", ("nomic_bert",), "microtome.families.nomic"),
+    FamilyFacts("gte", ("gte",), "microtome.families.nomic"),
+    FamilyFacts("jina-v3", ("jina_embeddings_v3",), "microtome.families.nomic"),
+    FamilyFacts("eurobert", ("eurobert",), "microtome.families.eurobert"),
 )
 
 

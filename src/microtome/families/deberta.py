@@ -21,9 +21,8 @@ from transformers import PreTrainedModel
 from transformers.models.deberta_v2.modeling_deberta_v2 import make_log_bucket_position
 
 from microtome.errors import UnsupportedFamily
-from microtome.families.anatomy import Part
+from microtome.families.anatomy import Part, split_heads
 from microtome.families.bert import BertLike
-from microtome.families.seam import split_heads
 
 SELF = "attention.self"
 

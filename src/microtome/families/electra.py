@@ -5,9 +5,10 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from microtome.families.bert import BertLike
+from microtome.families.heads import FirstTokenClassifier
 
 
-class Electra(BertLike):
+class Electra(FirstTokenClassifier, BertLike):
     """ELECTRA: generators have an MLM head, discriminators have none."""
 
     def embed(self, ids: Tensor, positions: Tensor, segments: Tensor) -> Tensor:
@@ -37,11 +38,6 @@ class Electra(BertLike):
         """Its weight is the word embeddings', its bias isn't shared."""
         decoder: nn.Linear = self.model.generator_lm_head
         return decoder
-
-    def classify(self, pooled: Tensor) -> Tensor:
-        """The head reads the first of a list of states, hence the extra axis."""
-        logits: Tensor = self.model.classifier(pooled[:, None])
-        return logits
 
 
 ADAPTER = Electra

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 HeadKind = Literal["mlm", "classification", "token-classification", "question-answering", "other"]
-Reads = Literal["first", "mean", "all"]
+Reads = Literal["first", "mean", "late", "all"]  # late: the mean of ``before_mean``
 
 _HEAD_OF_CLASS: dict[str, HeadKind | None] = {
     "ForMaskedLM": "mlm",

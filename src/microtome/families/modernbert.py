@@ -10,15 +10,16 @@ from transformers.models.modernbert.modeling_modernbert import apply_rotary_pos_
 
 from microtome.families.anatomy import Part
 from microtome.families.head_kinds import Reads
-from microtome.families.seam import Family
+from microtome.families.rotary import PreNormed
 
 SLIDING = "sliding_attention"
 
 
-class ModernBert(Family):
+class ModernBert(PreNormed):
     """ModernBERT: query, key, value are slices of ``Wqkv``; a layer's type moves with it."""
 
-    norms = ("attn_norm", "mlp_norm")
+    norms = ("attn_norm", "mlp_norm")  # the first one is an identity in layer 0
+    last_norm = "final_norm"
     uses_segments = False
     keys_are_linear = False  # rotary
 
@@ -55,11 +56,6 @@ class ModernBert(Family):
         states: Tensor = self.body.embeddings(ids)
         return states
 
-    def attention_input(self, index: int, states: Tensor) -> Tensor:
-        """Normed, but in layer 0, where the norm is an identity."""
-        normed: Tensor = self.layers[index].attn_norm(states)
-        return normed
-
     def project(
         self, index: int, states: Tensor, positions: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
@@ -93,17 +89,6 @@ class ModernBert(Family):
         """Pre-norm: the residual is plain."""
         closed: Tensor = states + self.layers[index].attn.out_drop(projected)
         return closed
-
-    def feed_forward(self, index: int, states: Tensor) -> Tensor:
-        """Pre-norm and gated."""
-        layer = self.layers[index]
-        closed: Tensor = states + layer.mlp(layer.mlp_norm(states))
-        return closed
-
-    def final_norm(self, states: Tensor) -> Tensor:
-        """Inner states are not normed; any head reads them through this."""
-        normed: Tensor = self.body.final_norm(states)
-        return normed
 
     def mlm_features(self, states: Tensor) -> Tensor:
         """Dense, activation, norm."""

@@ -17,7 +17,7 @@ from transformers import PreTrainedModel
 
 from microtome.edits.depth import DepthRules
 from microtome.errors import EditError, RequestError
-from microtome.families.anatomy import Part, Shape
+from microtome.families.anatomy import Part, Published, Shape, split_heads
 from microtome.families.catalogue import FamilyFacts, facts_of
 from microtome.families.embedder import embedder_of
 from microtome.families.head_kinds import HeadKind, Reads, head_of
@@ -32,6 +32,7 @@ class Family(ABC):
     uses_segments: ClassVar[bool] = True
     # False: rotated by position after the projection, or read by ``position_scores``
     keys_are_linear: ClassVar[bool] = True
+    published: ClassVar[Published] = {}  # where files name the parts otherwise than modules do
 
     def __init__(self, model: PreTrainedModel) -> None:
         self.model = model
@@ -109,7 +110,7 @@ class Family(ABC):
         return module
 
     def head_rows(self, head: int) -> slice:
-        """One head's rows of query, key and value, and its columns of the attention output."""
+        """A head's rows of the query (a group's key has fewer), its columns of the output."""
         width = self.shape.head_width
         return slice(head * width, (head + 1) * width)
 
@@ -269,6 +270,10 @@ class Family(ABC):
         """The answer from first tokens' final states (n, D) where ``reads`` is "first"."""
         return self.classify(first) if self.embedder is None else self.embedder.project(first)
 
+    def before_mean(self, states: Tensor) -> Tensor:
+        """What a classifier that reads the mean does to single tokens before it is taken."""
+        return states
+
     @abstractmethod
     def classify(self, pooled: Tensor) -> Tensor:
         """Logits (n, labels) from one final state per text (n, D), chosen as ``reads`` says."""
@@ -291,8 +296,3 @@ class Family(ABC):
         dropout = getattr(self.model, "dropout", nn.Identity())  # EuroBERT has none here
         logits: Tensor = self.model.classifier(dropout(states))
         return logits
-
-
-def split_heads(values: Tensor, head_width: int) -> Tensor:
-    """(..., H·Dh) → (..., H, Dh)."""
-    return values.reshape(*values.shape[:-1], -1, head_width)

@@ -80,6 +80,8 @@ def build_config(
         is_stored = any(tensor.name.startswith(prefix) for tensor in checkpoint.tensors)
         if is_stored and key not in checkpoint.config:
             setattr(config, key, value)
+    if choice.architecture is None:
+        _check_class(config, choice.head)
     if choice.is_fresh:
         config.problem_type = None
         if labels is not None:
@@ -88,6 +90,16 @@ def build_config(
     # Once more, with what transformers fills in where the file says nothing.
     check_sizes(config.to_dict(), checkpoint.facts, str(checkpoint.folder))
     return config
+
+
+def _check_class(config: PreTrainedConfig, head: HeadName) -> None:
+    """Refuse a head that transformers has no class for in this family."""
+    kinds = [name for name, auto in _AUTO.items() if type(config) in auto._model_mapping]
+    if head not in kinds:
+        raise UnsupportedFamily(
+            f"transformers has no {config.model_type} class for {head}",
+            f"heads of {config.model_type}: {', '.join(kinds)}",
+        )
 
 
 def build_model(
@@ -201,7 +213,9 @@ def _pooler_option(checkpoint: Checkpoint, skeleton: PreTrainedModel) -> dict[st
 
 
 def _has_optional_pooler(model: PreTrainedModel) -> bool:
-    return "add_pooling_layer" in inspect.signature(type(model).__init__).parameters
+    """Whether the class has a pooler unless it is told not to; NomicBERT's and gte's don't."""
+    option = inspect.signature(type(model).__init__).parameters.get("add_pooling_layer")
+    return option is not None and option.default is True
 
 
 @contextmanager
@@ -260,9 +274,11 @@ def _renew_head_(model: PreTrainedModel, choice: HeadChoice) -> None:
             copy.deepcopy(model.config), attn_implementation="eager", trust_remote_code=False
         )
     values = dict(fresh.named_parameters())
-    # named_parameters gives a tied decoder under the name of the embeddings, which must stay.
+    # A tied decoder is the embeddings, which must stay. named_parameters gives it under the name of
+    # whichever the class makes first: jina v3's is the head.
+    words = model.get_input_embeddings().weight
     for name, value in model.named_parameters():
-        if is_head_tensor(name):
+        if is_head_tensor(name) and value is not words:
             value.copy_(values[name])
 
 

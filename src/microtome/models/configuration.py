@@ -35,6 +35,7 @@ _BOUNDS: dict[str, tuple[int, int]] = {
 } | {
     "embedding_size": (1, 16_384),
     "head_dim": (1, 16_384),  # rotary tables are as wide as this says, and not in the file
+    "num_key_value_heads": (1, 256),
     "type_vocab_size": (0, 1_000),
     "num_hidden_groups": (1, 256),
     "inner_group_num": (1, 16),
@@ -155,6 +156,12 @@ def _check_heads(config: Config, names: ConfigNames, where: str) -> None:
             "get the checkpoint again",
         )
 
+    groups = config.get("num_key_value_heads")
+    if heads is not None and isinstance(groups, int) and heads % groups:
+        raise ModelError(
+            f"config.json in {where} has {heads} heads, not divisible by {groups} groups of keys",
+            "get the checkpoint again",
+        )
     head_width = config.get("head_dim")
     if width is not None and heads is not None and head_width not in (None, width // heads):
         raise ModelError(

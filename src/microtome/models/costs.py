@@ -8,7 +8,8 @@ FLOPs are those of the matrix products, a multiplication and an addition countin
   sliding window is counted as full attention, since that is what is computed;
 - position terms of attention (DeBERTa), as transformers computes them: for its whole table of
   distances, once per text;
-- what is done once per text (pooler, classifier) is divided by the length.
+- what is done once per text (pooler, classifier) is divided by the length. EuroBERT's classifier
+  runs on every token, unless its config says otherwise.
 
 Norms, softmax, activations and embedding look-ups are left out, as is usual.
 """
@@ -79,4 +80,4 @@ def _runs_once_per_text(family: Family, name: str) -> bool:
     if "pooler" in name.split("."):
         return True
     in_head = not name.startswith(f"{family.model.base_model_prefix}.")
-    return in_head and family.head == "classification"
+    return in_head and family.head == "classification" and family.reads != "late"

@@ -72,7 +72,7 @@ HEAD_TENSORS: dict[str, tuple[str, ...]] = {
         "head.",
         "decoder.",
     ),
-    "classification": ("classifier.", "pre_classifier."),
+    "classification": ("classifier.", "pre_classifier.", "dense."),
     "question-answering": ("qa_outputs.",),
     # Of pre-training, next to the masked LM: next sentence, sentence order, replaced tokens.
     "pretraining": (

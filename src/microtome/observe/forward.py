@@ -142,8 +142,8 @@ def read(family: Family, states: Tensor, chunk: Chunk) -> Tensor:
     states = family.final_norm(states)
     if family.embedder is not None:
         return family.embedder.project(text_embeddings(family.embedder, states, chunk))
-    if family.reads == "mean":
-        return family.classify(text_means(states, chunk))
+    if family.reads in ("mean", "late"):
+        return family.classify(text_means(family.before_mean(states), chunk))
     if family.head == "question-answering":
         return family.answer(states)
     if family.head == "token-classification":

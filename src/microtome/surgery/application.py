@@ -72,7 +72,7 @@ def _apply_(edit: Edit, model: PreTrainedModel) -> None:
 
 
 def _reinitialise_(edit: Reinit, family: Family) -> None:
-    """Draw the six projections of some layers afresh; with ``parts="all"`` the rest is reset."""
+    """Draw the projections of some layers afresh; with ``parts="all"`` the rest is reset."""
     layers = set(edit.layers_in(family.shape.n_layers))
     check_sharing(layers, family.sharing, "re-initialise all of them")
     for layer in sorted({family.sharing[i] for i in layers}):
@@ -104,11 +104,9 @@ def _reset_(family: Family, block: nn.Module) -> None:
         if (bias := part.bias(block)) is not None:
             bias.zero_()
     for path in family.norms:
-        norm = block.get_submodule(path)
-        if isinstance(norm, nn.LayerNorm):  # ModernBERT's layer 0 has none
-            norm.weight.detach().fill_(1.0)
-            if norm.bias is not None:
-                norm.bias.detach().zero_()
+        # ModernBERT's layer 0 has none (an identity), an RMS norm has no bias.
+        for name, value in block.get_submodule(path).named_parameters():
+            value.detach().fill_(1.0 if name == "weight" else 0.0)
 
 
 def disable_(family: Family, head: Head, edit: Disable) -> None:

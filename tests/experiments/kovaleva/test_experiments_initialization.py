@@ -34,7 +34,7 @@ def trial_of(subject, function, **settings):
     return next(trial for trial in plan if trial.name == f"initialization.{function}")
 
 
-@pytest.mark.parametrize("family", ["bert", "roberta", "modernbert"])
+@pytest.mark.parametrize("family", ["bert", "roberta", "modernbert", "nomic_bert", "eurobert"])
 def test_untrained_heads_score_as_models_loaded_one_by_one(tmp_path, family):
     from microtome.observe.evaluation import evaluate
     from support.training_rows import tokenizer_for

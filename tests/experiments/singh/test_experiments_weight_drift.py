@@ -47,6 +47,17 @@ def names_of(family, layer):
     elif family == "mpnet":
         block, paths = f"encoder.layer.{layer}", [f"attention.attn.{name}" for name in "qkvo"]
         paths += ["intermediate.dense", "output.dense"]
+    elif family in ("nomic_bert", "gte", "jina_embeddings_v3"):  # as the published files name them
+        block = f"encoder.layer{'' if family == 'gte' else 's'}.{layer}"
+        paths = {
+            "nomic_bert": ["attn.Wqkv"] * 3 + ["attn.out_proj", "mlp.fc11", "mlp.fc2"],
+            "gte": ["attention.qkv_proj"] * 3
+            + ["attention.o_proj", "mlp.up_gate_proj", "mlp.down_proj"],
+            "jina_embeddings_v3": ["mixer.Wqkv"] * 3 + ["mixer.out_proj", "mlp.fc1", "mlp.fc2"],
+        }[family]
+    elif family == "eurobert":
+        block, paths = f"layers.{layer}", ["self_attn.q_proj", "self_attn.k_proj",
+            "self_attn.v_proj", "self_attn.o_proj", "mlp.up_proj", "mlp.down_proj"]  # fmt: skip
     else:
         block, paths = f"encoder.layer.{layer}", ["attention.self.query", "attention.self.key",
             "attention.self.value", "attention.output.dense", "intermediate.dense",
@@ -56,11 +67,18 @@ def names_of(family, layer):
 
 def stored(folder, family, layer, part):
     tensors = load_file(folder / "model.safetensors")
+
+    def values_of(ending):
+        (name,) = [n for n in tensors if n == ending or n.endswith(f".{ending}")]
+        return tensors[name].astype(np.float64)
+
     ending = names_of(family, layer)[part]
-    (name,) = [n for n in tensors if n == ending or n.endswith(f".{ending}")]
-    values = tensors[name].astype(np.float64)
-    if family == "modernbert" and part in PARTS[:3]:
+    values = values_of(ending)
+    if family in ("modernbert", "nomic_bert", "gte", "jina_embeddings_v3") and part in PARTS[:3]:
         return np.split(values, 3)[PARTS.index(part)]
+    if family in ("nomic_bert", "eurobert") and part == "intermediate":  # and the gate
+        gate = ending.replace("fc11", "fc12").replace("up_proj", "gate_proj")
+        return np.concatenate([values, values_of(gate)])
     return values
 
 

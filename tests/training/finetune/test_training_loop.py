@@ -63,8 +63,10 @@ def test_the_same_seed_twice_is_bit_equal_and_another_seed_is_not(family_type, t
     (first, one), (second, two), (other, _) = results
     assert one == two
     assert all(torch.equal(first[name], second[name]) for name in first)
-    # ModernBERT's default dropout is 0: a dropout seed draws nothing there.
-    assert (family_type == "modernbert") == (largest_difference(first, other) == 0)
+    # The default dropout is 0 in these: a dropout seed draws nothing there.
+    assert (family_type in ("modernbert", "nomic_bert", "eurobert")) == (
+        largest_difference(first, other) == 0
+    )
 
 
 def test_a_training_without_dropout_is_torchs_own_adamw_on_transformers_loss(tmp_path):

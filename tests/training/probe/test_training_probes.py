@@ -37,7 +37,7 @@ def truncated(encoder, depth: int):
     elif cut.config.model_type == "distilbert":
         cut.transformer.layer = cut.transformer.layer[:depth]
         cut.transformer.n_layers = depth
-    elif cut.config.model_type == "modernbert":
+    elif hasattr(cut, "layers"):  # ModernBERT and the rotary families
         cut.layers = cut.layers[:depth]
     else:
         cut.encoder.layer = cut.encoder.layer[:depth]

@@ -44,7 +44,8 @@ def _evaluations(
 ) -> Iterator[tuple[int, Evaluation]]:
     """The scores of each head, by its seed; the encoder runs once, because the heads share it.
 
-    A question-answering head reads all tokens and is run in full, once per head.
+    A head that does something to every token (question answering, or a mean that is taken late)
+    is run in full, once per head.
     """
     labels = dict(enumerate(dataset.labels)) or None
     read: Tensor | None = None  # (n, D)
@@ -53,7 +54,7 @@ def _evaluations(
         model = load_for_task(source, dataset.task, seed=seed, new_head=True, device=context.device)
         family = adapt(model)
         encoded = encoded or encode_for(model, load_tokenizer(source), dataset)
-        if family.head != "classification":
+        if family.head != "classification" or family.reads == "late":
             yield seed, scored(model, dataset, encoded, predict(model, encoded))
             continue
         read = _read_states(model, encoded) if read is None else read
