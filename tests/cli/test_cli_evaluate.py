@@ -163,3 +163,37 @@ def test_the_cache_is_shown_and_cleared(model, reviews, capsys):
     assert json.loads(capsys.readouterr().out)["bytes"] > 0
     assert run(["cache", "--clear", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["bytes"] == 0
+
+
+BEIR = {
+    "corpus.jsonl": '{"_id": "d1", "text": "the cat"}',
+    "queries.jsonl": '{"_id": "q1", "text": "cat"}',
+    "qrels/test.tsv": "query-id\tcorpus-id\tscore\nq1\td7\t1\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("files", "options", "said"),
+    [
+        ({"a.conll": "the NOUN\n"}, ["a.conll"], "line 1: expected a tag like O, B-PER or I-PER"),
+        ({"a.conll": "the O\n\ncat\n"}, ["a.conll"], "line 3: expected a word and its tag"),
+        (BEIR, ["."], "line 2: names the document 'd7', which corpus.jsonl doesn't have"),
+        ({"a.csv": "text,label\nx,0.5\n"}, ["a.csv", "--kind", "similarity"], "needs pairs"),
+        ({"a.csv": "text,label\nx,y\n"}, ["a.csv", "--kind", "span"], "no data is of kind 'span'"),
+        (
+            {"a.csv": "text,a,b\nx,1,2\n"},
+            ["a.csv", "--label-column", "a,b"],
+            "line 2: expected 0 or 1 in 'b', got '2'",
+        ),
+        ({"a.csv": "text,label\nx,y\n"}, ["a.csv", "--candidates", "run"], "corpus.jsonl"),
+    ],
+)
+def test_data_of_another_kind_than_it_says_is_one_line(
+    model, tmp_path, capsys, files, options, said
+):
+    folder = tmp_path / "data"
+    (folder / "qrels").mkdir(parents=True)
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    command = ["evaluate", model, "--data", folder / options[0], *options[1:]]
+    assert said in refused(capsys, command)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import csv
+import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -10,9 +13,12 @@ import pytest
 from microtome.tasks import (
     DataSpec,
     encode,
+    encode_tagged,
     encode_windows,
     evaluate_answers,
+    evaluate_logits,
     evaluate_spans,
+    evaluate_tags,
     open_data,
 )
 
@@ -106,3 +112,76 @@ def test_truncation_is_counted_on_real_pairs(shared_data, real_tokenizer):
     whole = real_tokenizer([row.text for row in rows], [row.pair for row in rows])["input_ids"]
     assert found.n_truncated == sum(len(ids) > 64 for ids in whole)
     assert found.lengths.tolist() == [min(len(ids), 64) for ids in whole]
+
+
+# ── entities, retrieval, reranking ──────────────────────────────────────────────────────────────
+
+
+def counted(path: Path) -> tuple[int, int]:
+    """Sentences and entities of a two-column file, by hand: stretches of lines, and B tags."""
+    sentences = re.split(r"\n[ \t]*\n", path.read_text(encoding="utf-8"))
+    return sum(bool(part.strip()) for part in sentences), len(
+        re.findall(r"\tB-\S+$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    )
+
+
+@pytest.mark.parametrize("split", ["train", "dev", "test"])
+@pytest.mark.parametrize(
+    ("task", "folder", "name"), [("wnut17", "wnut17", ".conll"), ("wikiann-en", "wikiann_en", "")]
+)
+def test_sentences_and_entities_are_all_there(shared_data, task, folder, name, split):
+    place = shared_data(f"data/ner/{folder}")
+    data = open_data(DataSpec(task, place, split))
+    assert (len(data), int(data.targets.sum())) == counted(place / f"{split}{name}")
+    assert data.notes == ()  # the published count, no odd tag
+    lines = (place / f"{split}{name}").read_text(encoding="utf-8").split("\n")
+    assert len(data.tags.values) == sum(bool(line.strip(" \t")) for line in lines)
+
+
+def test_gold_entities_are_perfect_and_a_constant_finds_none(shared_data, real_tokenizer):
+    data = open_data(DataSpec("wnut17", shared_data("data/ner/wnut17")))
+    encoded = encode_tagged(data, real_tokenizer, max_length=32, cache=False)
+    assert len(encoded) > len(data)  # some sentences are windows
+    by_token = encoded.by_token(data.tags.values)
+    logits = np.eye(len(data.labels))[np.maximum(by_token, 0)]
+    found = evaluate_tags(data, encoded, logits, dict(enumerate(data.labels)))
+    unseen = (encoded.word_tokens < 0).sum()
+    assert found.scores["entity_f1"].value > 0.999
+    assert any(f"{unseen:,} words have no token" in note for note in found.notes) == (unseen > 0)
+
+
+def test_cranfield_is_read_whole(shared_data):
+    folder = shared_data("data/retrieval/cranfield")
+    data = open_data(DataSpec(path=folder))
+    assert (len(data), len(data.corpus.positions), len(data.corpus.grades)) == (225, 1_400, 1_611)
+    documents, queries = (
+        [json.loads(line) for line in (folder / name).read_text("utf-8").split("\n") if line]
+        for name in ("corpus.jsonl", "queries.jsonl")
+    )
+    wanted = [f"{one.get('title', '')} {one['text']}".strip() for one in documents]
+    assert [row.text for row in data.rows()][225:] == wanted
+    qrels = [line.split("\t") for line in (folder / "qrels/test.tsv").read_text().splitlines()[1:]]
+    query_ids, ids = [one["_id"] for one in queries], [one["_id"] for one in documents]
+    judged = zip(data.corpus.queries, data.corpus.documents, data.corpus.grades, strict=True)
+    ours = {(query_ids[q], ids[d], str(grade)) for q, d, grade in judged}
+    assert ours == {tuple(line) for line in qrels}
+
+
+def test_trec_qa_is_read_whole_and_its_order_is_worth_nothing(shared_data):
+    file = shared_data("data/reranking/dev.csv")
+    data = open_data(
+        DataSpec(
+            path=file, kind="reranking", text_column="qtext", pair_column="atext",
+            label_column="label",
+        )
+    )  # fmt: skip
+    with file.open(encoding="utf-8", newline="") as lines:
+        rows = list(csv.DictReader(lines))
+    assert len(data) == len(rows) == 1_148
+    assert [(row.text, row.pair, str(row.label)) for row in data.rows()] == [
+        (row["qtext"], row["atext"], row["label"]) for row in rows
+    ]
+    found = evaluate_logits(data, np.zeros((len(data), 1)))
+    answerable = {row["qtext"] for row in rows if row["label"] == "1"}
+    assert found.scores["map"].n == len(answerable)
+    assert found.scores["map"].value < 0.7  # in the file's order it would be 1

@@ -56,7 +56,9 @@ def evaluate(
 
 def check_fit(model: PreTrainedModel, dataset: Dataset) -> None:
     """Refuse a model whose head can't answer the task."""
-    needed = HEAD_OF_KIND[dataset.task.kind]
+    needed = HEAD_OF_KIND.get(dataset.task.kind)
+    if needed is None:
+        raise RequestError(f"{dataset.task.name} is {dataset.task.kind}, which isn't measured")
     head = adapt(model).head
     if needed == "mlm" != head:
         raise RequestError(
