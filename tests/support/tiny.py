@@ -16,6 +16,7 @@ from transformers import (
     AutoModelForMaskedLM,
     AutoModelForQuestionAnswering,
     AutoModelForSequenceClassification,
+    AutoModelForTokenClassification,
     PreTrainedModel,
     PreTrainedTokenizerFast,
 )
@@ -62,6 +63,7 @@ KINDS_AND_HEADS = tuple(
 AUTO_CLASSES = {
     "mlm": AutoModelForMaskedLM,
     "classification": AutoModelForSequenceClassification,
+    "token-classification": AutoModelForTokenClassification,
     "question-answering": AutoModelForQuestionAnswering,
     "none": AutoModel,
 }

@@ -70,7 +70,7 @@ _LISTS: dict[Kind, Callable[[], list[dict[str, Any]]]] = {
 
 # What fits on a terminal; --json has it all.
 _SHOWN = {
-    Kind.models: ("name", "family", "layers", "heads", "width", "parameters", "source"),
+    Kind.models: ("name", "family", "job", "layers", "heads", "width", "parameters", "source"),
     Kind.tasks: ("name", "kind", "metrics", "splits", "source"),
     Kind.experiments: ("name", "question", "section"),
     Kind.edits: ("form", "summary"),

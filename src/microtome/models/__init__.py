@@ -14,7 +14,8 @@ from microtome.models.source import Source, embedded_names, fetched, resolve
 if TYPE_CHECKING:
     from microtome.models.contents import content_hash
     from microtome.models.costs import Cost, cost
-    from microtome.models.listing import list_models
+    from microtome.models.heads import job_of
+    from microtome.models.listing import known_checkpoints, list_models
     from microtome.models.loading import load, nonfinite_tensors
     from microtome.models.provenance import Provenance, attach, provenance_of
     from microtome.models.saving import save
@@ -26,6 +27,8 @@ _HOMES = {
     "attach": "provenance",
     "content_hash": "contents",
     "cost": "costs",
+    "job_of": "heads",
+    "known_checkpoints": "listing",
     "list_models": "listing",
     "load": "loading",
     "load_tokenizer": "tokenizers",
@@ -43,6 +46,8 @@ __all__ = [
     "cost",
     "embedded_names",
     "fetched",
+    "job_of",
+    "known_checkpoints",
     "list_models",
     "load",
     "load_tokenizer",

@@ -2,25 +2,40 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from microtome.errors import install_command
+from microtome.families.catalogue import facts_of
 from microtome.models.checkpoint import look_at
 from microtome.models.configuration import size
 from microtome.models.front_matter import license_of
+from microtome.models.heads import job_of
 from microtome.models.source import EMBEDDED_FOLDER, MINILM, embedded_names, minilm_folder
 from microtome.models.weights import FLOATS
 
+PUBLISHED = EMBEDDED_FOLDER.parent / "checkpoints.json"
+
 
 def list_models() -> list[dict[str, Any]]:
-    """One item per embedded model: name family layers heads width parameters source license."""
+    """One item per embedded model: name family job layers heads width parameters source license."""
     return [_item(name) for name in embedded_names()]
+
+
+def known_checkpoints() -> list[dict[str, Any]]:
+    """Checkpoints that many people use, with the family and the job that each is taken for.
+
+    Each has name, model_type, architecture, family and job; embedders their pooling, classifiers
+    the number of their labels. From their published configs, nothing is fetched.
+    """
+    items: list[dict[str, Any]] = json.loads(PUBLISHED.read_text(encoding="utf-8"))
+    return [{**item, "family": facts_of(item["model_type"]).name} for item in items]
 
 
 def _item(name: str) -> dict[str, Any]:
     folder = minilm_folder() if name == MINILM else EMBEDDED_FOLDER / name
     if folder is None:
-        unknown = dict.fromkeys(("family", "layers", "heads", "width", "parameters"))
+        unknown = dict.fromkeys(("family", "job", "layers", "heads", "width", "parameters"))
         hint = f"not installed: {install_command('english')}"
         return {"name": name, **unknown, "source": hint, "license": None}
     checkpoint = look_at(folder)
@@ -29,6 +44,7 @@ def _item(name: str) -> dict[str, Any]:
     return {
         "name": name,
         "family": checkpoint.facts.name,
+        "job": job_of(checkpoint),
         **sizes,
         # position_ids, an integer buffer in old files, is no parameter.
         "parameters": sum(
