@@ -144,6 +144,17 @@ def tasks() -> str:
     return _table(rows)
 
 
+def checkpoints() -> str:
+    """Published checkpoints, with the family and job that each is taken for."""
+    from microtome.models import known_checkpoints
+
+    rows = [["checkpoint", "class", "family", "job"]]
+    for item in known_checkpoints():
+        job = f"{item['job']}, {item['pooling']} pooling" if "pooling" in item else item["job"]
+        rows.append([f"`{item['name']}`", f"`{item['architecture']}`", item["family"], job])
+    return _table(rows)
+
+
 def experiment_table() -> str:
     """The experiments, in the order of the papers."""
     from microtome.experiments import all_experiments
@@ -157,6 +168,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "families": families,
     "commands": commands,
     "tasks": tasks,
+    "checkpoints": checkpoints,
     "experiments": experiment_table,
 }
 

@@ -29,7 +29,7 @@ FitText = Annotated[
 @takes_data(
     without=(
         "dev_data", "label_column", "label_separator", "labels", "candidates",
-        "skip_unknown_labels", "revision",
+        "skip_unknown_labels", "pooling", "prompt", "revision",
     )
 )  # fmt: skip
 def decode(

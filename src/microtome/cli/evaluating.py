@@ -40,7 +40,7 @@ def evaluate(
     from microtome.models import load, load_tokenizer, provenance_of
     from microtome.observe.evaluation import evaluate as measure
 
-    loaded = load(source, device=device, allow_pickle=allow_pickle)
+    loaded = load(source, device=device, allow_pickle=allow_pickle, pooling=rows.pooling)
     scores = measure(loaded, load_tokenizer(source), dataset, max_length=max_length)
     origin = provenance_of(loaded)
     document = {

@@ -32,6 +32,8 @@ DATA: dict[str, tuple[Any, ...]] = {
     "kind": (str | None, None, "Your data: tokens, similarity, reranking …, where unclear."),
     "candidates": (Path | None, None, "A BEIR folder to rerank: the first stage's TREC run."),
     "skip_unknown_labels": (bool, False, "Leave rows out whose label the task hasn't."),
+    "pooling": (str | None, None, "Embed with an encoder that has no head: cls or mean."),
+    "prompt": (str | None, None, "An embedder's prompt, by its name in the folder."),
     "revision": (str | None, None, "Branch, tag or commit of a hub id."),
 }  # fmt: skip
 RECIPE: dict[str, tuple[Any, ...]] = {

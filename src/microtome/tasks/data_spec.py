@@ -28,6 +28,8 @@ class DataSpec:
     ``label_column`` may be several, ``a,b,c``, of 0 and 1; ``label_separator`` divides the labels
     within one: both are multi-label. ``kind`` says what the file doesn't show. ``candidates`` is
     the first-stage run, in TREC's format, of a BEIR folder whose documents are reranked.
+    ``pooling`` (cls or mean) makes an embedder of an encoder without a head, ``prompt`` names the
+    one of an embedder's prompts that its texts get.
     ``skip_unknown_labels`` leaves rows out whose label isn't one of the task's, instead of refusing
     the file.
 
@@ -52,6 +54,8 @@ class DataSpec:
     candidates: Path | None = None
     max_length: int | None = None
     skip_unknown_labels: bool = False
+    pooling: str | None = None
+    prompt: str | None = None
 
     def __post_init__(self) -> None:
         for name in PLACES:

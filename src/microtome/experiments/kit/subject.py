@@ -29,6 +29,8 @@ from microtome.tasks.scoring.labels import label_map
 MODEL, TOKENIZER = "model", "tokenizer"
 DATA, DEV_DATA, TRAINING = "data", "dev_data", "training_data"
 CANDIDATES = "candidates"
+# Not a place, but how the model is opened; the rows of a request are hashed with it.
+POOLING = "pooling"
 CHECKPOINT = "model"  # the folder within a trial's checkpoint
 
 
@@ -97,6 +99,8 @@ class Subject:
             content[DATA] = self.opened.content_hash
         if TRAINING in reads:
             content[TRAINING] = self.training.content_hash
+        if self.data.pooling is not None:
+            places[POOLING] = self.data.pooling
         if self.data.path is not None:
             places |= {key: str(self.data.path) for key in (DATA, TRAINING) if key in content}
         if self.data.dev_path is not None and DATA in content:

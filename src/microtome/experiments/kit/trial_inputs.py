@@ -18,6 +18,7 @@ from microtome.experiments.kit.subject import (
     DATA,
     DEV_DATA,
     MODEL,
+    POOLING,
     TRAINING,
 )
 from microtome.families import adapt
@@ -54,15 +55,17 @@ def training_rows(request: Mapping[str, Any], context: Context) -> tuple[Dataset
 
 def opened_model(context: Context) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """The model of a trial: the one that a needed trial fine-tuned, else the subject's own."""
-    return load_with_tokenizer(model_place(context), device=context.device)
+    place = model_place(context)
+    pooling = context.where.get(POOLING) if place == Path(context.where[MODEL]) else None
+    return load_with_tokenizer(place, device=context.device, pooling=pooling)
 
 
 def load_with_tokenizer(
-    folder: Path, *, device: str
+    folder: Path, *, device: str, pooling: str | None = None
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """A checkpoint with its tokenizer; one that has none is refused."""
     tokenizer = opened_tokenizer(folder)
-    return load(folder, device=device), tokenizer
+    return load(folder, device=device, pooling=pooling), tokenizer
 
 
 def opened_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
