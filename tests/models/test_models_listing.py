@@ -5,7 +5,7 @@ import pytest
 from microtome.models import list_models, listing, source
 from support.tiny import INNER, N_HEADS, N_LAYERS, N_POSITIONS, VOCABULARY, WIDTH, save_tiny
 
-KEYS = ["name", "family", "layers", "heads", "width", "parameters", "source", "license"]
+KEYS = ["name", "family", "job", "layers", "heads", "width", "parameters", "source", "license"]
 
 
 @pytest.fixture
@@ -25,6 +25,7 @@ def test_an_embedded_model_is_listed_with_what_its_files_say(embedded):
     assert item == {
         "name": "toy",
         "family": "distilbert",
+        "job": "none",
         "layers": N_LAYERS,
         "heads": N_HEADS,
         "width": WIDTH,

@@ -62,10 +62,15 @@ def output_check(reference: PreTrainedModel, saved: Path, loader: str) -> Check:
     tokenizer = load_tokenizer(saved)
     if tokenizer is None:
         return Check(NAME, None, "not run: the folder has no tokenizer, which it needs")
-    if loader == "SentenceTransformer":
-        ours, theirs = embed(reference, tokenizer, PROBE_TEXTS), _embeddings(saved)
-    else:
-        ours, theirs = _logits(reference, tokenizer), _scores(saved)
+    is_embedder = loader == "SentenceTransformer"
+    ours = (
+        embed(reference, tokenizer, PROBE_TEXTS) if is_embedder else _logits(reference, tokenizer)
+    )
+    try:
+        theirs = _embeddings(saved) if is_embedder else _scores(saved)
+    except Exception as error:  # noqa: BLE001  # whatever the library raises, it can't be loaded
+        reason = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+        return Check(NAME, False, f"{loader} can't load or run it: {reason}")
     if ours.shape != theirs.shape:
         return Check(NAME, False, f"expected the shape {ours.shape}, it gives {theirs.shape}")
     off = float(np.abs(ours - theirs).max())
@@ -97,8 +102,7 @@ def _logits(reference: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> N
     family = adapt(reference)
     first = [PROBE_TEXTS[0]] * len(PROBE_TEXTS)
     length = longest(family, tokenizer)
-    pairs = tokenizer(
-        first, list(PROBE_TEXTS), truncation=True, max_length=length, return_token_type_ids=True
-    )
-    segments = pairs["token_type_ids"] if family.uses_segments else None
+    pairs = tokenizer(first, list(PROBE_TEXTS), truncation=True, max_length=length)
+    # A generic tokenizer gives no segments, and CrossEncoder then has none.
+    segments = pairs.get("token_type_ids") if family.uses_segments else None
     return predict(reference, Texts.of(pairs["input_ids"], segments=segments))
