@@ -9,6 +9,7 @@ import torch
 from microtome.errors import DataError
 from microtome.observe import Texts, stream, vocabulary_of
 from microtome.observe.patterns import (
+    PATTERNS,
     SHIPPED,
     PatternClassifier,
     PatternCounts,
@@ -21,7 +22,7 @@ from microtome.observe.patterns import (
 from microtome.observe.patterns.network import along_lines
 from microtome.observe.patterns.shares import corrected, drawn_shares, mistakes
 from patterns.training import save_classifier
-from support.drawn_maps import pure, random_maps
+from support.drawn_maps import pure, random_maps, structured
 from support.tiny import tiny_model, tiny_tokenizer
 
 V, D, VD, B, _ = range(5)
@@ -170,3 +171,25 @@ def test_the_shipped_classifier_knows_pure_structures():
     maps = torch.stack([pure(kind, 24, 12) for kind in ("stripe", "line", "block")])
     maps = 0.9 * maps + 0.1 * random_maps(3, 24)
     assert classifier.classify(maps, second.expand(3, -1)).tolist() == [V, D, B]
+
+
+@pytest.mark.parametrize("pair", [False, True], ids=["single", "pair"])
+def test_the_shipped_classifier_names_stripes_on_cls_and_sep_at_every_length(pair):
+    """A quarter of the attention is background; a stripe has twice the weight of its line."""
+    classifier = load_classifier()
+    wrong = []
+    for length in range(10, 201):
+        border = length // 2 if pair else length
+        offset = length % 3 - 1
+        cases = {("no stripe", D): structured(length, line=0.75, offset=offset)}
+        for column in {0, border - 1, length - 1}:  # [CLS] and each [SEP]
+            cases[column, V] = structured(length, 0.75, column=column)
+            cases[column, VD] = structured(length, 0.5, 0.25, column=column, offset=offset)
+        second = (torch.arange(length) >= border).expand(len(cases), -1)
+        classes = classifier.classify(torch.stack(list(cases.values())), second).tolist()
+        wrong += [
+            (length, column, PATTERNS[true], PATTERNS[given])
+            for (column, true), given in zip(cases, classes, strict=True)
+            if given != true
+        ]
+    assert not wrong
