@@ -24,6 +24,7 @@ from microtome.views import HeatMap
 from support.experiment_rows import study_here
 from support.labelled_texts import sentences, write_rows
 from support.tiny import save_tiny, tiny_tokenizer
+from support.training_rows import rows as labelled
 
 EXPERIMENT = find_experiment("duplication")
 N_ROWS = 40
@@ -152,10 +153,12 @@ def test_the_baseline_is_an_arm_like_the_others_with_as_many_seeds(tmp_path, dat
     assert all(one == recipes[0] for one in recipes)
 
 
-def test_a_whole_run_decodes_trains_picks_and_speaks(tmp_path, data):
+def test_a_whole_run_decodes_trains_picks_and_speaks(tmp_path):
     folder = save_tiny(tmp_path / "m", "bert", "mlm", with_tokenizer=True)
-    settings = {"layers": [3, 4], "seeds": [0, 1, 2], "epochs": 1, "learning_rate": 1e-3}
-    done = studied(folder, data, tmp_path / "run", **settings)
+    labelled(tmp_path, n=200)
+    data = tmp_path / "single-200-0.jsonl"
+    recipe = {"epochs": 6, "learning_rate": 3e-3, "batch_size": 16}
+    done = studied(folder, data, tmp_path / "run", layers=[3, 4], seeds=[0, 1, 2], **recipe)
     rows, part = done.parts[0].rows, done.parts[0]
     decoded = {r["layers"]: r for r in rows if r["stage"] == "decoded"}
     assert decoded[4]["value"] == pytest.approx(last_state_share(folder, data, 4))

@@ -27,6 +27,13 @@ def data(tmp_path):
     return tmp_path / "single-60-0.jsonl"
 
 
+@pytest.fixture
+def learnable(tmp_path):
+    """Enough rows to learn from, and what learns from them."""
+    rows(tmp_path, n=200)
+    return tmp_path / "single-200-0.jsonl", {"epochs": 6, "learning_rate": 3e-3, "batch_size": 16}
+
+
 def studied(model, data, out, **settings):
     subject = subject_of(str(model), DataSpec(path=data, labels=("no", "yes")))
     return study_here(NAME, subject, out, **{"epochs": 1, "seeds": [0]} | settings)
@@ -97,9 +104,9 @@ def test_few_rows_get_the_updates_asked_for_at_least(tmp_path, data):
     assert {trial.request["recipe"]["epochs"] for trial in trials} == {3}
 
 
-def test_single_layers_bottoms_and_all_parts(tmp_path, data):
-    model = checkpoint(tmp_path / "model")
-    each = studied(model, data, tmp_path / "each", side="each", parts="all").parts[0]
+def test_single_layers_bottoms_and_all_parts(tmp_path, learnable):
+    model, (data, recipe) = checkpoint(tmp_path / "model"), learnable
+    each = studied(model, data, tmp_path / "each", side="each", parts="all", **recipe).parts[0]
     assert [(r["layer"], r["reinitialized"], r["edit"]) for r in accuracies(each)] == [
         (None, 0, ""), *((i, 1, f"reinit({i}, seed=0, parts=all)") for i in range(3)),
     ]  # fmt: skip
@@ -239,15 +246,17 @@ def test_wrong_requests_are_one_line(options, words, tmp_path, data, capsys):
     assert all(word in lines[0] for word in words), lines[0]
 
 
-def test_the_command_gives_rows_and_a_report(tmp_path, data, capsys):
-    model = checkpoint(tmp_path / "model")
-    options = ["--counts", "0-3", "--seeds", "0", "--epochs", "1", "--fractions", "1,0.5"]
+def test_the_command_gives_rows_and_a_report(tmp_path, learnable, capsys):
+    model, (data, recipe) = checkpoint(tmp_path / "model"), learnable
+    options = ["--counts", "0-3", "--seeds", "0", "--fractions", "1,0.75"]
+    for name, value in recipe.items():
+        options += [f"--{name.replace('_', '-')}", str(value)]
     given = command(model, data, *options, "--out", tmp_path / "run", "--json")
     assert run(given) == 0
     document = json.loads(capsys.readouterr().out)
     columns = {"reinitialized", "fraction", "seed", "metric", "value", "low", "high", "n"}
     assert all(columns <= set(row) for row in document["rows"])
-    assert {row["fraction"] for row in document["rows"]} == {1.0, 0.5}
+    assert {row["fraction"] for row in document["rows"]} == {1.0, 0.75}
     assert "not over seeds" in document["finding"]
     page = (tmp_path / "run" / "report.html").read_text()
     assert "can&#39;t separate the edit from the seed" in page or "can't separate" in page

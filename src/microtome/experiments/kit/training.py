@@ -10,7 +10,8 @@ from microtome.experiments.kit.subject import CHECKPOINT, MODEL
 from microtome.experiments.kit.trial_inputs import training_rows
 from microtome.models.source import resolve
 from microtome.runs import Context, Result
-from microtome.statistics import Interval
+from microtome.tasks import Dataset, Evaluation
+from microtome.tasks.scoring.constant import answer_columns
 from microtome.training.finetune import finetune
 from microtome.training.recipe import Recipe
 
@@ -41,21 +42,23 @@ def train(request: Mapping[str, Any], context: Context) -> Result:
     )
     about = {"edit": request["edits"], "seed": request["seed"], "fraction": request["fraction"]}
     return Result(
-        rows=score_rows(about, done.scores),
+        rows=score_rows(about, dev, done.evaluation),
         summary={done.primary: done.scores[done.primary].value},
         arrays={"logits": done.logits},
         checkpoint=unedited,
     )
 
 
-def score_rows(about: Mapping[str, Any], scores: Mapping[str, Interval]) -> list[dict[str, Any]]:
-    """One row per metric, with its interval; ``about`` is in each of them."""
+def score_rows(
+    about: Mapping[str, Any], dataset: Dataset, evaluation: Evaluation
+) -> list[dict[str, Any]]:
+    """One row per metric, with its interval and the constant answer's; ``about`` is in each."""
     return [
         {
             **about, "metric": name, "value": score.value, "low": score.low, "high": score.high,
-            "n": score.n,
+            "n": score.n, **answer_columns(dataset, evaluation, name),
         }
-        for name, score in scores.items()
+        for name, score in evaluation.scores.items()
     ]  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,3 +76,13 @@ def gives_one_answer(evaluation: Evaluation) -> bool:
         return guesses_one_token(evaluation.predictions)
     predictions = evaluation.predictions
     return bool((predictions == predictions[:1]).all())
+
+
+def answer_columns(
+    dataset: Dataset, evaluation: Evaluation, metric: str, encoded: Encoded | None = None
+) -> dict[str, Any]:
+    """Two columns of a row of scores: are the answers all one, and what does a constant score."""
+    return {
+        "one_answer": gives_one_answer(evaluation),
+        "constant_value": constant_answer(dataset, metric, encoded),
+    }

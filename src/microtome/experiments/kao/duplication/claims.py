@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from microtome.experiments.kao.duplication.depth_comparison import (
     DepthComparison,
+    baseline_not_learnt,
     compare_depths,
     trained_depths,
 )
@@ -19,7 +20,8 @@ def claims(rows: TidyRows) -> dict[str, str]:
     """A claim's key → what was measured; a claim that these rows don't touch is left out."""
     comparisons = compare_depths(trained_depths(rows))
     first = [comparison for comparison in comparisons if comparison.depth.strategy == "first"]
-    answers = {"gain": picked_finding(rows, "first"), "decoded": decoded_finding(rows)}
+    gain = baseline_not_learnt(rows) or picked_finding(rows, "first")
+    answers = {"gain": gain, "decoded": decoded_finding(rows)}
     if first:
         best = max(first, key=lambda comparison: comparison.difference.value)
         added = best.depth.n_layers - best.baseline.n_layers

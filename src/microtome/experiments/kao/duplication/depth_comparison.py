@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from microtome.experiments.kao.duplication.strategies import BASELINE
+from microtome.experiments.kit.learning import has_learnt, no_better, not_learnt
 from microtome.experiments.kit.wording import CANT_TELL, change
 from microtome.statistics import SeedDifference, compare_seeds, holm, over_seeds
 from microtome.views import TidyRow, TidyRows
@@ -16,14 +17,19 @@ SAME_ROWS, OTHER_ROWS = "same rows, one run each", "other rows and seeds"
 ALPHA = 0.05
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TrainedDepth:
-    """All runs of one edit: a score for each seed."""
+    """All runs of one edit: a row for each seed."""
 
     strategy: str
     n_layers: int
     edit: str
-    scores: tuple[float, ...]
+    rows: tuple[TidyRow, ...]
+
+    @property
+    def scores(self) -> tuple[float, ...]:
+        """A score for each seed."""
+        return tuple(row["value"] for row in self.rows)
 
     @property
     def mean(self) -> float:
@@ -64,12 +70,14 @@ class DepthComparison:
         if self.depth.strategy != "first":
             what = f"{what} ({self.depth.edit})"
         if difference.interval is None:
-            return f"{what}: {change(difference.value)}, {difference.remark}"
+            gain = change(difference.value)
+            return f"{what}: {gain}{no_better(self.depth.rows)}, {difference.remark}"
         seeds = str(difference.n_edited)
         if difference.n_base != difference.n_edited:
             seeds = f"{difference.n_edited} and {difference.n_base}"
         gain = change(difference.value, difference.interval.low, difference.interval.high)
-        text = f"{what}: {gain} over {seeds} seeds, {self.verdict}"
+        remark = no_better(self.depth.rows)
+        text = f"{what}: {gain} over {seeds} seeds{remark}, {self.verdict}"
         if self.verdict == CANT_TELL and difference.detectable is not None:
             text += f"; smallest detectable difference: {100 * difference.detectable:.1f} points"
         return text
@@ -82,10 +90,10 @@ def primary_rows(rows: TidyRows) -> list[TidyRow]:
 
 def trained_depths(rows: TidyRows) -> list[TrainedDepth]:
     """The runs by edit: the baseline first, then by strategy and number of layers."""
-    by_edit: dict[tuple[str, int, str], dict[int, float]] = {}
+    by_edit: dict[tuple[str, int, str], dict[int, TidyRow]] = {}
     for row in primary_rows(rows):
         key = (row["strategy"], row["layers"], row["edit"])
-        by_edit.setdefault(key, {})[row["seed"]] = row["value"]
+        by_edit.setdefault(key, {})[row["seed"]] = row
     order = sorted(by_edit, key=lambda key: (key[0] != BASELINE, key[0], key[1], key[2]))
     return [
         TrainedDepth(*key, tuple(by_edit[key][seed] for seed in sorted(by_edit[key])))
@@ -93,11 +101,25 @@ def trained_depths(rows: TidyRows) -> list[TrainedDepth]:
     ]
 
 
+def baseline_of(depths: Sequence[TrainedDepth]) -> TrainedDepth | None:
+    """The runs of the unedited model."""
+    return next((depth for depth in depths if depth.strategy == BASELINE), None)
+
+
+def baseline_not_learnt(rows: TidyRows) -> str:
+    """Why no depth is compared; empty where the baseline has learnt, or nothing was trained."""
+    baseline = baseline_of(trained_depths(rows))
+    return "" if baseline is None else not_learnt(baseline.rows, "The unedited model")
+
+
 def compare_depths(depths: Sequence[TrainedDepth]) -> list[DepthComparison]:
-    """Every other depth against the baseline; nothing where the baseline has no run yet."""
-    baseline = next((depth for depth in depths if depth.strategy == BASELINE), None)
+    """Every other depth against the baseline.
+
+    Nothing where the baseline has no run yet, or has learnt nothing that an edit could change.
+    """
+    baseline = baseline_of(depths)
     others = [depth for depth in depths if depth.strategy != BASELINE]
-    if baseline is None:
+    if baseline is None or not has_learnt(baseline.rows):
         return []
     differences = [compare_seeds(depth.scores, baseline.scores) for depth in others]
     tested = [difference.p for difference in differences if difference.p is not None]

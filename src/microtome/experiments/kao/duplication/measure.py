@@ -35,10 +35,16 @@ from microtome.families import adapt
 from microtome.families.seam import Family
 from microtome.observe import decode as decode_depths
 from microtome.observe import predict, readout_of, vocabulary_of
-from microtome.observe.evaluation import check_fit, encode_for, scored, text_clusters
+from microtome.observe.evaluation import (
+    check_fit,
+    encode_for,
+    scored,
+    text_clusters,
+)
 from microtome.runs import Context, Result
 from microtome.statistics import halves, over_seeds
 from microtome.tasks import Dataset, Encoded
+from microtome.tasks.scoring.constant import answer_columns
 
 TOKEN_ACCURACY = "token_accuracy"  # noqa: S105  # a metric's name
 N_HALVES = 100
@@ -113,10 +119,11 @@ def _task_score(
     """The task's metric, without training."""
     metric = dataset.task.primary
     assert metric is not None
-    score = scored(model, dataset, encoded, predict(edited, encoded)).scores[metric]
+    evaluation = scored(model, dataset, encoded, predict(edited, encoded))
+    score = evaluation.scores[metric]
     return {
         "stage": "zero-shot", "metric": metric, "value": score.value, "low": score.low,
-        "high": score.high, "n": score.n,
+        "high": score.high, "n": score.n, **answer_columns(dataset, evaluation, metric),
     }  # fmt: skip
 
 

@@ -12,10 +12,18 @@ from microtome.experiments.kao.duplication.depth_comparison import (
     SELECTION,
     DepthComparison,
     TrainedDepth,
+    baseline_not_learnt,
     compare_depths,
     trained_depths,
 )
 from microtome.experiments.kao.duplication.strategies import BASELINE, EACH
+from microtome.experiments.kit.learning import (
+    CONSTANT,
+    constant_line,
+    constant_of,
+    n_one_answer,
+    not_learnt,
+)
 from microtome.experiments.kit.wording import CANT_TELL, change, counted, percent
 from microtome.views import (
     Cell,
@@ -52,8 +60,10 @@ def views(rows: TidyRows) -> tuple[View, ...]:
     if depths:
         metric = next(r["primary"] for r in rows if r.get("stage") == "finetuned")
         if lines := _trained_lines(depths):
+            places = [x for line in lines for x in line.x]
+            lines += constant_line(depths[0].rows, places)
             shown.append(Curve("Fine-tuned, mean over seeds", "layers", metric, lines))
-        shown.append(_comparison_table(compare_depths(depths)))
+        shown.append(_comparison_table(depths))
     decoded = decoded_rows(rows)
     if lines := _decoded_lines(decoded):
         title = "Last state decoded, no training"
@@ -106,19 +116,30 @@ def _each_table(rows: Sequence[TidyRow]) -> Table:
     return table_of(title, singles, ("edit", "layers", *shown), percent=shown)
 
 
-def _comparison_table(comparisons: Sequence[DepthComparison]) -> Table:
-    columns = ("strategy", "layers", "edit", "mean", "change", "low", "high", "seeds", "p_holm")
+def _comparison_table(depths: Sequence[TrainedDepth]) -> Table:
+    """Every depth and the constant answer; changes where the baseline has learnt something."""
+    columns = ("strategy", "layers", "edit", "mean", "change", "low", "high", "seeds", "p_holm",
+               "one_answer")  # fmt: skip
+    compared = {comparison.depth: comparison for comparison in compare_depths(depths)}
     rows: list[tuple[Cell, ...]] = []
-    for comparison in comparisons:
-        depth, difference = comparison.depth, comparison.difference
-        interval = difference.interval
-        ends = (None, None) if interval is None else (interval.low, interval.high)
-        rows.append(
-            (depth.strategy, depth.n_layers, depth.edit, depth.mean, difference.value, *ends,
-             difference.n_edited, comparison.p_holm)
-        )  # fmt: skip
-    shown = ("mean", "change", "low", "high")
-    return Table("Every depth against the baseline", columns, tuple(rows), percent=shown)
+    for depth in depths:
+        about = (depth.strategy, depth.n_layers, depth.edit, depth.mean)
+        shown = _difference_cells(compared.get(depth))
+        n_seeds, alike = len(depth.rows), n_one_answer(depth.rows)
+        rows.append((*about, *shown[:3], n_seeds, *shown[3:], alike))
+    constant = constant_of(depths[0].rows)
+    if constant is not None:
+        rows.append((CONSTANT, None, None, constant, *(None,) * 6))
+    percents = ("mean", "change", "low", "high")
+    return Table("Every depth against the baseline", columns, tuple(rows), percent=percents)
+
+
+def _difference_cells(comparison: DepthComparison | None) -> tuple[Cell, Cell, Cell, Cell]:
+    if comparison is None:
+        return None, None, None, None
+    interval = comparison.difference.interval
+    ends = (None, None) if interval is None else (interval.low, interval.high)
+    return comparison.difference.value, *ends, comparison.p_holm
 
 
 def _scan_map(rows: Sequence[TidyRow]) -> HeatMap:
@@ -136,7 +157,7 @@ def finding(rows: TidyRows) -> str:
     """Every depth against the baseline, and what picking the best is worth."""
     strategies = dict.fromkeys(r["strategy"] for r in rows if r.get("stage") == SELECTION)
     sentences = (
-        _trained_finding(compare_depths(trained_depths(rows))),
+        baseline_not_learnt(rows) or _trained_finding(compare_depths(trained_depths(rows))),
         *(picked_finding(rows, strategy) for strategy in strategies),
         decoded_finding(rows),
         _scan_finding([row for row in rows if row["strategy"] == SCAN]),
@@ -159,9 +180,12 @@ def _trained_finding(comparisons: Sequence[DepthComparison]) -> str:
 
 
 def picked_finding(rows: TidyRows, strategy: str) -> str:
-    """The best depth picked on other rows and seeds, and the papers' way; empty without picks."""
+    """The best depth picked on other rows and seeds, and the papers' way.
+
+    Empty without picks, and where the baseline has learnt nothing to compare with.
+    """
     naive, honest = (picked_row(rows, strategy, how) for how in (SAME_ROWS, OTHER_ROWS))
-    if naive is None:
+    if naive is None or baseline_not_learnt(rows):
         return ""
     papers_way = (
         f"the papers' way, the best of {counted(naive['n'], 'depth')} with one run each against"
@@ -206,6 +230,8 @@ def _scan_finding(scan: Sequence[TidyRow]) -> str:
     if not blocks:
         return ""
     base = next(row for row in scan if not row["edit"])
+    if why := not_learnt([base], "The unedited model"):
+        return why
     best, worst = (pick(blocks, key=lambda row: row["value"]) for pick in (max, min))
     n_better = sum(row["value"] > base["value"] for row in blocks)
     return (
@@ -226,7 +252,7 @@ def summary(rows: TidyRows) -> dict[str, Any]:
         base = next(depth for depth in depths if depth.strategy == BASELINE)
         numbers |= {"baseline": base.mean, "best": best.mean, "best_layers": best.n_layers}
     honest = picked_row(rows, "first", OTHER_ROWS)
-    if honest is not None:
+    if honest is not None and not baseline_not_learnt(rows):
         numbers |= {"honest_gain": honest["value"], "honest_low": honest["low"]}
         numbers["honest_high"] = honest["high"]
     return numbers

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from microtome.experiments.kao.ensembling.report import equal_size_finding, rule_finding
+from microtome.experiments.kao.ensembling.report import (
+    baseline_not_learnt,
+    equal_size_finding,
+    rule_finding,
+)
 from microtome.views import TidyRows
 
 
 def claims(rows: TidyRows) -> dict[str, str]:
     """``ensembles`` → what the papers' top ensemble gains, and one of equal size."""
-    answer = " ".join(filter(None, (rule_finding(rows, "top-"), equal_size_finding(rows))))
+    compared = (rule_finding(rows, "top-"), equal_size_finding(rows))
+    answer = baseline_not_learnt(rows) or " ".join(filter(None, compared))
     return {"ensembles": answer} if answer else {}

@@ -34,6 +34,7 @@ from microtome.experiments.kit.trial_inputs import opened_rows
 from microtome.runs import Context, Result
 from microtome.statistics import Interval, accuracy_interval, bootstrap, halves
 from microtome.statistics.selection import HALF_LEVEL
+from microtome.tasks.scoring.constant import answer_columns
 
 NONE, SAME_ROWS, OTHER_ROWS = "none", "same rows", "other rows"
 
@@ -185,16 +186,17 @@ def _fixed(
     """An ensemble scored on all rows, and its gain over the baseline ensemble."""
     clusters = stored.judge.dataset.clusters
     base = stored.outcomes(stored.baseline)
-    scores = stored.judge.evaluation(stored.together(members)).scores
+    evaluation = stored.judge.evaluation(stored.together(members))
     rows = []
     for metric, outcome in stored.outcomes(members).items():
         difference = compare(outcome, base[metric], clusters).difference
         gain = (difference.value, difference.low, difference.high)
         rows.append(
             _row(
-                rule, _names(members), metric, scores[metric],
+                rule, _names(members), metric, evaluation.scores[metric],
                 (0.0, None, None) if rule == BASELINE else gain, selection, n_candidates,
             )
+            | answer_columns(stored.judge.dataset, evaluation, metric)
         )  # fmt: skip
     return rows
 
@@ -216,6 +218,7 @@ def _honest(
         for metric, on_halves in scored.items():
             on_halves.append(_score_and_gain(stored, members, base, metric, other))
     commonest, count = chosen.most_common(1)[0]
+    evaluation = stored.judge.evaluation(stored.together(commonest))
     named = f"{_names(commonest)} ({100 * count / len(picks):.0f} % of the picks)"
     rows = []
     for metric, on_halves in scored.items():
@@ -226,7 +229,10 @@ def _honest(
         # mean.
         score = Interval(float(value), min(low, value), max(high, value), len(stored.judge.dataset))
         ends_of_gain = (float(gain), min(gain_low, gain), max(gain_high, gain))
-        rows.append(_row(rule, named, metric, score, ends_of_gain, OTHER_ROWS, n_candidates))
+        rows.append(
+            _row(rule, named, metric, score, ends_of_gain, OTHER_ROWS, n_candidates)
+            | answer_columns(stored.judge.dataset, evaluation, metric)
+        )
     return rows
 
 

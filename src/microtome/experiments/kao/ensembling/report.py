@@ -5,19 +5,27 @@ from __future__ import annotations
 from typing import Any
 
 from microtome.experiments.kao.duplication.strategies import BASELINE
+from microtome.experiments.kit.learning import CONSTANT, not_learnt
 from microtome.experiments.kit.wording import CANT_TELL, change, counted, percent
 from microtome.views import TidyRow, TidyRows, View, table_of
 
 COLUMNS = (
     "rule", "selection", "candidates", "metric", "value", "gain", "gain_low", "gain_high",
+    "one_answer",
 )  # fmt: skip
 PERCENT = ("value", "gain", "gain_low", "gain_high")
 
 
 def views(rows: TidyRows) -> tuple[View, ...]:
-    """Every ensemble, and how it was picked; then who is in it."""
+    """Every ensemble, how it was picked, one constant answer; then who is in them."""
     title = "Ensembles (gain: over the baseline's; deeper … of: over the baseline's of that size)"
-    scores = table_of(title, rows, COLUMNS, percent=PERCENT)
+    constants = {row["metric"]: row.get("constant_value") for row in rows}
+    constant_rows = [
+        {"rule": CONSTANT, "metric": metric, "value": value}
+        for metric, value in constants.items()
+        if value is not None
+    ]
+    scores = table_of(title, [*rows, *constant_rows], COLUMNS, percent=PERCENT)
     who = ("rule", "selection", "members")
     members = table_of("Their members, as layers:seed", primary(rows), who)
     return scores, members
@@ -34,10 +42,23 @@ def row_of(rows: TidyRows, rule: str, selection: str) -> TidyRow | None:
     return next((row for row in selected if row["rule"].startswith(rule)), None)
 
 
-def finding(rows: TidyRows) -> str:
-    """Deeper against baseline runs at equal size, then the papers' ensembles."""
+def baseline_of(rows: TidyRows) -> TidyRow:
+    """All runs of the unmodified model as one."""
     base = row_of(rows, BASELINE, "none")
     assert base is not None
+    return base
+
+
+def baseline_not_learnt(rows: TidyRows) -> str:
+    """Why no ensemble is compared; empty where the baseline's has learnt the task."""
+    return not_learnt([baseline_of(rows)], "The ensemble of baseline runs")
+
+
+def finding(rows: TidyRows) -> str:
+    """Deeper against baseline runs at equal size, then the papers' ensembles."""
+    if why := baseline_not_learnt(rows):
+        return why
+    base = baseline_of(rows)
     n_seeds = len(base["members"].split(", "))
     baseline = (
         f"{counted(n_seeds, 'baseline run')} together {'scores' if n_seeds == 1 else 'score'}"
@@ -89,12 +110,8 @@ def _verdict(row: TidyRow) -> str:
 
 def summary(rows: TidyRows) -> dict[str, Any]:
     """The baseline's ensemble, and what the picked ones gain on other rows."""
-    base, top, better = (
-        row_of(rows, *which)
-        for which in ((BASELINE, "none"), ("top-", "other rows"), ("all better", "other rows"))
-    )
-    assert base is not None
-    numbers: dict[str, Any] = {"baseline": base["value"]}
-    if top is not None and better is not None:
+    top, better = (row_of(rows, rule, "other rows") for rule in ("top-", "all better"))
+    numbers: dict[str, Any] = {"baseline": baseline_of(rows)["value"]}
+    if top is not None and better is not None and not baseline_not_learnt(rows):
         numbers |= {"gain_top": top["gain"], "gain_all_better": better["gain"]}
     return numbers

@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 from typing import Any
 
+from microtome.experiments.kit import learning
 from microtome.experiments.kit.wording import change, counted, percent
 from microtome.views import Cell, Curve, Series, Table, TidyRow, TidyRows, View, series_of, table_of
 
@@ -74,7 +75,7 @@ def front(rows: TidyRows) -> tuple[View, ...]:
         change_cells = (row["delta"], row["low"], row["high"])
         lines.append((variant, row["layers"], row["value"], *change_cells, *prices))
     constant = base["constant_value"]
-    lines.append(("one constant answer", None, constant, constant - base["value"], *(None,) * 5))
+    lines.append((learning.CONSTANT, None, constant, constant - base["value"], *(None,) * 5))
     title = (
         f"What may be cut without training: {base['metric']} on {base['n']:,} rows, each cut picked"
         " on other rows; ms for one text"
@@ -98,10 +99,8 @@ def _lines(rows: TidyRows) -> tuple[Series, ...]:
         high = tuple(min(1.0, base["value"] + row["high"]) for row in best)
         line = series_of("best cut, picked on other rows", best, "layers", "value")
         lines.append(replace(line, low=low, high=high))
-    layers = sorted({float(row["layers"]) for row in measured_rows(rows)})
-    constant = (base["constant_value"],) * len(layers)
-    lines.append(Series("one constant answer", tuple(layers), constant, is_control=True))
-    return tuple(lines)
+    layers = (float(row["layers"]) for row in measured_rows(rows))
+    return (*lines, *learning.constant_line([base], layers))
 
 
 def finding(rows: TidyRows) -> str:
@@ -112,8 +111,7 @@ def finding(rows: TidyRows) -> str:
 
 def has_learnt(rows: TidyRows) -> bool:
     """Whether the whole model is better than one constant answer: else no cut means anything."""
-    base = baseline_of(rows)
-    return bool(base["value"] > base["constant_value"] and not base["one_answer"])
+    return learning.has_learnt([baseline_of(rows)])
 
 
 def cut_to_make(rows: TidyRows) -> TidyRow | None:

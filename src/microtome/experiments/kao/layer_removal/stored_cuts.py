@@ -21,7 +21,7 @@ from microtome.observe.evaluation import encode_to_score, outcome, scored
 from microtome.runs import Context
 from microtome.surgery import apply
 from microtome.tasks import Dataset, Encoded, Evaluation
-from microtome.tasks.scoring.constant import constant_answer, gives_one_answer
+from microtome.tasks.scoring.constant import answer_columns
 
 CORRECTED = 0.05  # shared by all cuts that are looked at
 
@@ -122,10 +122,7 @@ class StoredCuts:
 
     def answer_columns(self, logits: NDArray[np.float32]) -> dict[str, Any]:
         """Whether the answers differ at all, and what the best constant one scores."""
-        return {
-            "one_answer": gives_one_answer(self.evaluation(logits)),
-            "constant_value": constant_answer(self.dataset, self.metric, self.encoded),
-        }
+        return answer_columns(self.dataset, self.evaluation(logits), self.metric, self.encoded)
 
     def corrected_low(self, cut: Cut) -> float:
         """The lower end of a cut's change where all cuts are looked at together."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from microtome.experiments.kit.learning import not_learnt
 from microtome.experiments.kit.wording import change, points
 from microtome.experiments.kovaleva.head_disabling.report import (
     baseline_of,
@@ -16,6 +17,8 @@ from microtome.views import TidyRow, TidyRows
 def claims(rows: TidyRows) -> dict[str, str]:
     """What each claim looks like in these rows; one that they don't answer is left out."""
     baseline = baseline_of(rows)
+    if why := not_learnt([baseline], "The model"):
+        return dict.fromkeys(("best head", "random head", "some heads", "whole layer"), why)
     head, layer = (
         next((row for row in rows_on_test(rows) if (row["head"] is None) is whole), None)
         for whole in (False, True)

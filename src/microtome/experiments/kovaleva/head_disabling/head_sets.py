@@ -14,13 +14,14 @@ from microtome.experiments.kit.paired_comparison import Outcome, VariantSweep, c
 from microtome.experiments.kit.stored_predictions import on_rows, score_on
 from microtome.experiments.kit.trial_inputs import opened_rows, opened_unshared
 from microtome.observe import sweep
-from microtome.observe.evaluation import encode_to_score
+from microtome.observe.evaluation import encode_to_score, scored
 from microtome.observe.outcomes import outcomes
 from microtome.observe.targets import How
 from microtome.runs import Context
 from microtome.statistics import Interval
 from microtome.statistics.selection import HALF_LEVEL
 from microtome.tasks import Dataset, Encoded
+from microtome.tasks.scoring.constant import gives_one_answer
 
 SIZES = (1, 2, 4, 8, 16)
 BASELINE = "baseline"
@@ -52,6 +53,7 @@ class HeadSets:
     how: How
     first_edit: str
     answers: dict[str, Mapping[str, Outcome]] = field(default_factory=dict)
+    _put_out: dict[str, NDArray[Any]] = field(default_factory=dict)  # of all but single heads
 
     @classmethod
     def opened(cls, request: Mapping[str, Any], context: Context, dataset: Dataset) -> HeadSets:
@@ -76,6 +78,15 @@ class HeadSets:
         """Score the logits (targets, …) of some targets."""
         for target, answered in zip(targets, logits, strict=True):
             self.answers[target] = outcomes(self.model, self.dataset, self.encoded, answered)
+            if target == BASELINE or kind_of(target) != "head":
+                self._put_out[target] = answered
+
+    def answers_alike(self, target: str) -> bool | None:
+        """Whether the model gives one answer only; single heads aren't looked at (None)."""
+        if target not in self._put_out:
+            return None
+        asked = (self.model, self.dataset, self.encoded, self._put_out[target])
+        return gives_one_answer(scored(*asked))
 
     def compute(self, sets: Iterable[HeadSet], progress: Progress | None = None) -> None:
         """Answers with each set disabled, those that aren't there yet: one pass for all of them.

@@ -29,6 +29,7 @@ from microtome.runs import Context, Result, RunResult
 from microtome.statistics import halves, honest_choice
 from microtome.surgery import operate
 from microtome.tasks.reading.opening import open_data
+from microtome.tasks.scoring.constant import constant_answer
 from microtome.views import TidyRows
 
 SET_SIZES = (2, 4, 8, 16)
@@ -119,11 +120,14 @@ def _compared(sets: HeadSets, metric: str) -> Iterator[dict[str, Any]]:
         **base, "honest_value": base["value"] + base["honest_gain"], **best_layer,
         "honest_layer_value": base["value"] + best_layer["honest_layer_gain"],
         **place(BASELINE), "primary": sets.metric, "edit": sets.first_edit,
+        "one_answer": sets.answers_alike(BASELINE),
+        "constant_value": constant_answer(sets.dataset, metric, sets.encoded),
     }  # fmt: skip
     for group in (heads, layers, random_sets):  # heads compete with heads, layers with layers
         for row in group.rows(metric):
             edit = edit_of(row["target"].split(), sets.how, sets.first_edit)
-            yield {**row, **place(row["target"]), "primary": sets.metric, "edit": edit}
+            about = {"edit": edit, "one_answer": sets.answers_alike(row["target"])}
+            yield {**row, **place(row["target"]), "primary": sets.metric, **about}
 
 
 def score_on_test(request: Mapping[str, Any], context: Context) -> Result:

@@ -10,6 +10,7 @@ from typing import Any
 
 from microtome.errors import RunError
 from microtome.experiments.kit.head_tables import head_map
+from microtome.experiments.kit.learning import CONSTANT, constant_of, not_learnt
 from microtome.experiments.kit.wording import change, counted, percent, points
 from microtome.views import TidyRow, TidyRows, View, table_of
 
@@ -26,7 +27,9 @@ def views(rows: TidyRows) -> tuple[View, ...]:
     ]
     scores = ("value", "delta", "low", "high")
     p_values = ("p", "p_holm", "p_bh", "p_maxt")
-    layers = [*whole_layers(rows), *_best_layer_row(baseline_of(rows))]
+    best_layer = _best_layer_row(baseline_of(rows))
+    layers = [*whole_layers(rows), *best_layer, *_constant_row(rows, "target")]
+    sets += _constant_row(rows, "n_heads_disabled")
     heads = head_map(
         "Change when one head is disabled",
         single_heads(rows),
@@ -37,10 +40,11 @@ def views(rows: TidyRows) -> tuple[View, ...]:
         percent=True,
     )
     tables = [
-        table_of("Whole layers disabled", layers, ("target", *scores, *p_values), percent=scores),
-        table_of(
-            "Random sets of heads disabled", sets, ("n_heads_disabled", *scores), percent=scores
-        ),
+        table_of(title, shown, (name, *scores, *more, "one_answer"), percent=scores)
+        for title, shown, name, more in (
+            ("Whole layers disabled", layers, "target", p_values),
+            ("Random sets of heads disabled", sets, "n_heads_disabled", ()),
+        )
     ]
     if on_test := rows_on_test(rows):
         columns = ("target", "picked_on", "split", *scores, "n")
@@ -57,6 +61,14 @@ def _best_layer_row(baseline: TidyRow) -> Iterator[TidyRow]:
             "delta": baseline["honest_layer_gain"], "low": baseline["honest_layer_low"],
             "high": baseline["honest_layer_high"],
         }  # fmt: skip
+
+
+def _constant_row(rows: TidyRows, name: str) -> list[TidyRow]:
+    """What one constant answer scores, as the last line of a table; none where rows don't say."""
+    constant, base = constant_of([baseline_of(rows)]), baseline_of(rows)["value"]
+    return (
+        [] if constant is None else [{name: CONSTANT, "value": constant, "delta": constant - base}]
+    )
 
 
 def shown_rows(rows: TidyRows) -> list[TidyRow]:
@@ -104,6 +116,8 @@ def beyond_chance(row: TidyRow) -> bool:
 def finding(rows: TidyRows) -> str:
     """Which heads matter by themselves; what the best head, the best layer and a set are worth."""
     baseline = baseline_of(rows)
+    if why := not_learnt([baseline], "The model"):
+        return why
     chosen = next((row for row in measured_rows(rows) if row.get("chosen") == "greedy"), None)
     sentences = [_which_matter(rows), _extremes(single_heads(rows)), _best_head(baseline)]
     if baseline.get("honest_layer_gain") is not None:
@@ -121,6 +135,8 @@ def _which_matter(rows: TidyRows) -> str:
     n_hurt = sum(row["delta"] < 0 for row in significant)
     n_helped = sum(row["delta"] > 0 for row in significant)
     unedited = f"{baseline['metric']} without any edit: {percent(baseline['value'])}"
+    if (constant := constant_of([baseline])) is not None:
+        unedited += f", {CONSTANT}: {percent(constant)}"
     test = f"beyond chance (max-T, 5 %; {unedited})"
     if not n_hurt and not n_helped:
         return (

@@ -34,7 +34,7 @@ def score_untrained_heads(request: Mapping[str, Any], context: Context) -> Resul
     source = resolve(Path(context.where[MODEL]))
     rows = []
     for seed, evaluation in _evaluations(source, dataset, request["heads"], context):
-        rows += score_rows({"start": "pretrained", "seed": seed}, evaluation.scores)
+        rows += score_rows({"start": "pretrained", "seed": seed}, dataset, evaluation)
         context.report(f"head {seed + 1} of {request['heads']}")
     return Result(rows=rows)
 
@@ -96,6 +96,6 @@ def probe_frozen(request: Mapping[str, Any], context: Context) -> Result:
     rows = [
         row
         for start, evaluation in references.items()
-        for row in score_rows({"start": start, "seed": None}, evaluation.scores)
+        for row in score_rows({"start": start, "seed": None}, dev, evaluation)
     ]
     return Result(rows=rows)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
+from microtome.experiments.kit.learning import not_learnt
 from microtome.experiments.kit.seed_curves import by_place, mean_of, sizes
 from microtome.experiments.kit.wording import change, judged, percent, points, verdict
 from microtome.experiments.singh.frozen_probing.report import probed, recipes, reinitialized
@@ -37,6 +38,8 @@ def claims(rows: TidyRows) -> dict[str, str]:
     }
     if 2 in curve:
         answers["top layers"] = judged(*_top_layers(curve[2]), rows, TASKS)
+    if unlearnt := not_learnt(curve[min(curve)], "The classifier on the whole encoder"):
+        answers |= dict.fromkeys(answers.keys() - {"peak"}, f"can't tell: {unlearnt}")
     if task == "cola":
         n_zero = sum(abs(mean_of(at_place)) < ZERO for at_place in curve.values())
         numbers = f"0 at {n_zero} of {len(curve)} points ({recipe} recipe)"

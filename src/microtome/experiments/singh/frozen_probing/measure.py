@@ -21,6 +21,7 @@ from microtome.models.source import resolve
 from microtome.observe.evaluation import outcome
 from microtome.runs import Context, Result
 from microtome.tasks import Dataset
+from microtome.tasks.scoring.constant import answer_columns
 from microtome.training.probe.probes import PAPER, Probed, collect, majority, probe_depths
 from microtome.training.recipe import Recipe
 
@@ -48,7 +49,7 @@ def probe(request: Mapping[str, Any], context: Context) -> Result:
     if request["encoder"] == PRETRAINED:
         nothing_read = dict.fromkeys(("recipe", "feature", "removed", "depth"))
         common = about | {"encoder": MAJORITY} | nothing_read
-        rows += score_rows(common, majority(part, dev).scores)
+        rows += score_rows(common, dev, majority(part, dev))
     return Result(rows=rows, arrays=arrays)
 
 
@@ -70,6 +71,7 @@ def probe_rows(probed: Probed, dev: Dataset, about: Mapping[str, Any]) -> list[d
     for scored in probed.rows():
         row: dict[str, Any] = {**about, **scored}
         row |= dict.fromkeys(("delta", "delta_low", "delta_high"))
+        row |= answer_columns(dev, probed.depths[row["depth"]], row["metric"])
         if row["metric"] == primary and row["removed"]:
             delta = compare(answers[row["depth"]], answers[-1], dev.clusters).difference
             row |= {"delta": delta.value, "delta_low": delta.low, "delta_high": delta.high}

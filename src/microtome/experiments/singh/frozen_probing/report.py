@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from microtome.experiments.kit.learning import CONSTANT, constant_of, has_learnt, no_better
 from microtome.experiments.kit.seed_curves import (
     TOP_AXIS,
     by_place,
@@ -77,12 +78,15 @@ def _curve(rows: TidyRows, size: float) -> Curve:
 def _table(rows: TidyRows) -> View:
     columns = (
         "recipe", "fraction", "seed", "removed", "value", "delta", "delta_low", "delta_high",
+        "one_answer",
     )  # fmt: skip
     shown = [
         row for row in rows if row["encoder"] == PRETRAINED and row["metric"] == row["primary"]
     ]
     title = "Every depth, and the change against the whole encoder on the same rows"
-    return table_of(title, shown, columns, percent=columns[4:])
+    constant = constant_of(shown)
+    last = [] if constant is None else [{"recipe": CONSTANT, "value": constant}]
+    return table_of(title, [*shown, *last], columns, percent=columns[4:8])
 
 
 def finding(rows: TidyRows) -> str:
@@ -98,17 +102,24 @@ def finding(rows: TidyRows) -> str:
 def _best_depth(rows: TidyRows, recipe: str, size: float) -> str:
     curve = by_place(probed(rows, recipe, size), "removed")
     best = max(curve, key=lambda removed: mean_of(curve[removed]))
+    start, score = f"With {size_name(size)} and the {recipe} recipe", percent(mean_of(curve[best]))
+    if not has_learnt(curve[best]):
+        return (
+            f"{start}, no depth has learnt the task: the {rows[0]['primary']} is at most {score}"
+            f"{no_better(curve[best])}. {_baselines(rows, recipe, size)}"
+        )
     text = (
-        f"With {size_name(size)} and the {recipe} recipe, the {rows[0]['primary']} is highest with"
+        f"{start}, the {rows[0]['primary']} is highest with"
         f" {f'{best} of {max(curve)} layers' if best else 'no layer'} removed:"
-        f" {percent(mean_of(curve[best]))}"
+        f" {score}"
     )
-    if best and len(curve[best]) == 1:
+    if best and len(curve[best]) == 1 and has_learnt(curve[0]):
         row = curve[best][0]
         gain = change(row["delta"], row["delta_low"], row["delta_high"])
         text += f", {gain} against the whole encoder, picked and scored on the same rows"
     elif best:
-        text += f", {percent(mean_of(curve[0]))} for the whole encoder"
+        whole = percent(mean_of(curve[0]))
+        text += f", {whole} for the whole encoder{no_better(curve[0])}"
     return f"{text}. {_baselines(rows, recipe, size)}"
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import pairwise
 
+from microtome.experiments.kit.learning import has_learnt, not_learnt
 from microtome.experiments.kit.seed_curves import (
     by_place,
     difference,
@@ -37,6 +38,14 @@ def claims(rows: TidyRows) -> dict[str, str]:
     if rows[0]["side"] != "top":
         return {}
     curves = {size: by_place(scores(rows, size), "reinitialized") for size in sizes(rows)}
+    unlearnt = [
+        why
+        for size, curve in curves.items()
+        if (why := not_learnt(curve[min(curve)], f"With {size_name(size)} the model"))
+    ]
+    if len(unlearnt) == len(curves):
+        return {"last layers": f"can't tell: {unlearnt[0]}"}
+    curves = {size: curve for size, curve in curves.items() if has_learnt(curve[min(curve)])}
     return {
         **_last_layers(rows, curves),
         **_middle_layers(rows, curves),

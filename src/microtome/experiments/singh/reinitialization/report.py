@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from microtome.experiments.kit.learning import constant_line, no_better, not_learnt
 from microtome.experiments.kit.seed_curves import (
     TOP_AXIS,
     by_place,
@@ -52,10 +53,12 @@ def views(rows: TidyRows) -> tuple[View, ...]:
     side, metric = rows[0]["side"], rows[0]["primary"]
     if side == "each":
         return (_single_layers(rows, metric),)
-    lines = (
+    lines = [
         curve_of(scores(rows, fraction), "reinitialized", f"re-initialised, {size_name(fraction)}")
         for fraction in sizes(rows)
-    )
+    ]
+    primary = [row for fraction in sizes(rows) for row in scores(rows, fraction)]
+    lines += constant_line(primary, (float(row["reinitialized"]) for row in primary))
     axis = TOP_AXIS if side == "top" else "bottom layers without their pre-training"
     curve = Curve(
         f"Layers re-initialised from the {side}, then all fine-tuned", axis, metric,
@@ -80,6 +83,7 @@ def _single_layers(rows: TidyRows, metric: str) -> Curve:
         if line is not None and untouched:
             flat = (mean_of(untouched),) * len(line.x)
             lines += [line, Series(f"none, {size_name(fraction)}", line.x, flat, is_control=True)]
+    lines += constant_line(scores(rows, sizes(rows)[0]), (x for line in lines for x in line.x))
     return Curve("One layer re-initialised, then all fine-tuned", "layer", metric, tuple(lines))
 
 
@@ -98,13 +102,16 @@ def _of_curve(rows: TidyRows, fraction: float, remarks: set[str]) -> str:
     if first == last:
         return (
             f"{start} the {about['primary']} is {percent(mean_of(curve[last]))} with"
-            f" {counted(last, 'layer')} re-initialised."
+            f" {counted(last, 'layer')} re-initialised{no_better(curve[last])}."
         )
+    if why := not_learnt(curve[first], f"{start} the model"):
+        return why
     since = f" (with {counted(first, 'layer')} re-initialised)" if first else ""
     text = (
         f"{start}, re-initialising {last} of {about['layers']} layers takes the"
         f" {about['primary']} from {percent(mean_of(curve[first]))}{since} to"
-        f" {percent(mean_of(curve[last]))}: {said(difference(curve[last], curve[first]), remarks)}."
+        f" {percent(mean_of(curve[last]))}: {said(difference(curve[last], curve[first]), remarks)}"
+        f"{no_better(curve[last])}."
     )
     few = last_layers(curve, about["layers"])
     if few is not None and first == 0 and few != last:
@@ -135,11 +142,15 @@ def _of_single_layers(rows: TidyRows, fraction: float, remarks: set[str]) -> str
     of_size = scores(rows, fraction)
     untouched = [row for row in of_size if row["reinitialized"] == 0]
     by_layer = by_place(of_size, "layer")
+    start = f"With {size_with_rows(fraction, of_size[0]['n_train'])} the"
+    if why := not_learnt(untouched, f"{start} model"):
+        return why
     worst = min(by_layer, key=lambda layer: mean_of(by_layer[layer]))
     return (
-        f"With {size_with_rows(fraction, of_size[0]['n_train'])} the {of_size[0]['primary']} is"
+        f"{start} {of_size[0]['primary']} is"
         f" lowest with layer {worst} re-initialised: {percent(mean_of(by_layer[worst]))},"
-        f" {said(difference(by_layer[worst], untouched), remarks)} compared with none."
+        f" {said(difference(by_layer[worst], untouched), remarks)} compared with none"
+        f"{no_better(by_layer[worst])}."
     )
 
 
