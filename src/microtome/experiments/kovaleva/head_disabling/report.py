@@ -65,10 +65,8 @@ def _best_layer_row(baseline: TidyRow) -> Iterator[TidyRow]:
 
 def _constant_row(rows: TidyRows, name: str) -> list[TidyRow]:
     """What one constant answer scores, as the last line of a table; none where rows don't say."""
-    constant, base = constant_of([baseline_of(rows)]), baseline_of(rows)["value"]
-    return (
-        [] if constant is None else [{name: CONSTANT, "value": constant, "delta": constant - base}]
-    )
+    constant = constant_of([baseline_of(rows)])
+    return [] if constant is None else [{name: CONSTANT, "value": constant}]
 
 
 def shown_rows(rows: TidyRows) -> list[TidyRow]:
