@@ -10,8 +10,10 @@ from __future__ import annotations
 import importlib
 
 from micro.splits import split_rows
+from micro.tasks import retrieval
 from microtome.errors import RequestError
 from microtome.tasks.annotation.gold import GoldRow
+from microtome.tasks.catalogue import find_task
 from microtome.tasks.embedded import TASKS
 
 
@@ -21,4 +23,5 @@ def generated_rows(task: str, split: str, *, seed: int = 0) -> tuple[GoldRow, ..
     if task not in names:
         raise RequestError(f"expected one of {', '.join(names)}, got task {task!r}")
     module = importlib.import_module(f"micro.tasks.{task.removeprefix('micro-')}")
-    return split_rows(task, module.STRUCTURES, split, seed=seed)
+    rows = split_rows(task, module.STRUCTURES, split, seed=seed)
+    return retrieval.judged(rows) if find_task(task).kind == "retrieval" else rows

@@ -9,10 +9,16 @@ from micro.grammar.draw import Draw
 from microtome.tasks.annotation.gold import Annotated
 from microtome.tasks.task import Label
 
+DOCUMENT = "document "
+"""How the ids of the documents of retrieval begin."""
+
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One row before it has a place in a split: its annotated sentences, and the label."""
+    """One row before it has a place in a split: its annotated sentences, and the label.
+
+    A document, which questions search, has none.
+    """
 
     first: tuple[Annotated, ...]
     label: Label

@@ -52,6 +52,9 @@ LABELS: dict[Kind, pa.DataType] = {
     "classification": pa.int8(),
     "regression": pa.float64(),
     "spans": pa.list_(pa.struct({"text": pa.string(), "start": pa.int16()})),
+    "tokens": pa.list_(pa.int8()),
+    "multilabel": pa.list_(pa.int8()),
+    "retrieval": pa.list_(pa.struct({"document": pa.string(), "grade": pa.int8()})),
 }
 
 
@@ -82,9 +85,11 @@ def table_of(rows: Iterable[GoldRow], kind: Kind) -> pa.Table:
 
 
 def _record(row: GoldRow) -> dict[str, object]:
-    label = row.label
-    if isinstance(label, tuple):
-        label = [answer._asdict() for answer in label]
+    label: object = row.label
+    if isinstance(row.label, frozenset):
+        label = sorted(row.label)
+    elif isinstance(row.label, tuple):
+        label = [part if isinstance(part, int) else part._asdict() for part in row.label]
     sides = {"first": _sentences(row.first), "second": _sentences(row.second)}
     about = {name: getattr(row, name) for name in ("id", "cluster", "structure", "text", "pair")}
     return {**about, "label": label, **sides}

@@ -16,7 +16,7 @@ from microtome.tasks.annotation.treebanks import Sentence, Word
 from microtome.tasks.catalogue import find_split, find_task
 from microtome.tasks.embedded import TASKS
 from microtome.tasks.reading.tables import read_records
-from microtome.tasks.task import Answer, Kind, Label, Row
+from microtome.tasks.task import Answer, Judgement, Kind, Label, Row
 
 FOLDER = Path(__file__).resolve().parents[2] / "embedded" / "tasks"
 GOLD_COLUMNS = tuple(GoldRow.__dataclass_fields__)
@@ -29,10 +29,9 @@ def embedded_rows(task: str, split: str) -> Sequence[Row]:
     embedded_rows("micro-sentiment", "dev")[0].text
     """
     kind = find_task(task).kind
-    columns = Row._fields if kind == "tokens" else Row._fields[:-1]
     return tuple(
-        Row(text, pair, _label(kind, label), id, cluster, *map(tuple, words))
-        for text, pair, label, id, cluster, *words in _records(task, split, columns)
+        Row(text, pair, _label(kind, label), id, cluster, _words(kind, text))
+        for text, pair, label, id, cluster in _records(task, split, Row._fields[:-1])
     )
 
 
@@ -88,12 +87,19 @@ def embedded_file(task: str, split: str) -> Path:
 
 
 def _label(kind: Kind, value: Any) -> Label:  # noqa: ANN401  # a value out of a parquet file
-    """A class, a number, or a list: accepted answers, the words' tags, the labels that apply."""
+    """A class, a number, or a list: answers, judgements, the words' tags, the labels that apply."""
     if not isinstance(value, list):
         return value  # type: ignore[no-any-return]
     if kind == "spans":
         return tuple(Answer(**answer) for answer in value)
+    if kind == "retrieval":
+        return tuple(Judgement(**judgement) for judgement in value)
     return frozenset(value) if kind == "multilabel" else tuple(value)
+
+
+def _words(kind: Kind, text: str) -> tuple[str, ...] | None:
+    """The words of a row of tokens, which its text has with single spaces between."""
+    return tuple(text.split(" ")) if kind == "tokens" else None
 
 
 def _sentences(values: list[dict[str, Any]]) -> tuple[Annotated, ...]:

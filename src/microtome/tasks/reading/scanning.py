@@ -127,7 +127,7 @@ def scan(source: RowSource) -> Scan:
     return Scan(
         targets=_targets(task, kept.targets),
         digests=digests[:n_rows],
-        clusters=_components(kept.clusters),
+        clusters=_components(tuple(keys[:n_rows] for keys in kept.clusters)),
         positions=positions[:n_rows],
         tags=_tags(kept) if task.kind == "tokens" else None,
         corpus=_corpus(kept, positions, digests) if task.kind == "retrieval" else None,
