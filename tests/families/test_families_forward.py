@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from microtome.errors import RequestError, UnsupportedFamily
+from microtome.errors import RequestError
 from microtome.families import adapt
 from microtome.families.seam import Family
 from support.tiny import ANSWERING, FAMILY_TYPES, tiny_batch, tiny_model
@@ -179,6 +179,14 @@ def test_parts_are_views_that_write_to_the_model(kind):
 
 
 @pytest.mark.parametrize("kind", FAMILY_TYPES)
+def test_every_matrix_of_a_layer_is_a_part(kind):
+    """A gate that is no part would be left alone by ``reinit``, and no certificate would tell."""
+    family = adapt(tiny_model(kind, "mlm"))
+    matrices = {name for name, v in family.layers[1].named_parameters() if v.dim() == 2}
+    assert {f"{part.path}.weight" for part in family.parts} == matrices
+
+
+@pytest.mark.parametrize("kind", FAMILY_TYPES)
 def test_the_heads_norm_makes_the_features(kind):
     """Twice its weight and bias are twice the features, so it is the last step."""
     family = adapt(tiny_model(kind, "mlm"))
@@ -194,32 +202,3 @@ def test_the_heads_norm_makes_the_features(kind):
         after = family.mlm_features(states)
     assert before.abs().max() > 0
     assert torch.allclose(after, 2 * before, rtol=1e-4, atol=1e-6)
-
-
-def test_query_heads_of_a_group_have_its_key_and_value():
-    """EuroBERT's heads 0 and 1 share a key and a value, 2 and 3 the other ones."""
-    family = adapt(tiny_model("eurobert", "mlm"))
-    states, positions = torch.randn(5, family.shape.width), torch.arange(5)
-    for part in family.project(1, states, positions)[1:]:
-        assert torch.equal(part[:, 0], part[:, 1])
-        assert torch.equal(part[:, 2], part[:, 3])
-        assert not torch.allclose(part[:, 0], part[:, 2], atol=1e-2)
-
-
-def test_a_gte_without_a_segment_table_computes_as_transformers_does():
-    model = tiny_model("gte", "mlm", type_vocab_size=0)
-    batch = tiny_batch("gte")
-    real = batch["attention_mask"].bool()
-    with torch.no_grad():
-        theirs = model(**batch, output_hidden_states=True).hidden_states[-1]
-    ours = states_by_pieces(adapt(model), batch)[0][-1]
-    torch.testing.assert_close(ours[real], theirs[real], **CLOSE)
-
-
-def test_rotary_frequencies_that_depend_on_the_batch_are_refused():
-    scaling = {
-        "rope_type": "longrope", "rope_theta": 1000.0, "factor": 2.0,
-        "original_max_position_embeddings": 32, "short_factor": [1.0] * 4, "long_factor": [2.0] * 4,
-    }  # fmt: skip
-    with pytest.raises(UnsupportedFamily, match="'longrope', whose frequencies depend"):
-        adapt(tiny_model("nomic_bert", "mlm", rope_parameters=scaling))

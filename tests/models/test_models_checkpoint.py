@@ -121,6 +121,13 @@ class TestConfig:
         change_config(folder, head_dim=16)
         refused(folder, "heads of width 16, but 32 over 4 heads gives 8")
 
+    def test_heads_not_divisible_by_groups_of_keys(self, tmp_path):
+        folder = save_tiny(tmp_path / "m", "eurobert")
+        change_config(folder, num_key_value_heads=3)
+        refused(folder, "4 heads, not divisible by 3 groups of keys")
+        change_config(folder, num_key_value_heads=0)
+        refused(folder, "num_key_value_heads = 0, expected 1 to 256")
+
     @pytest.mark.parametrize(
         ("key", "value"),
         [("num_hidden_groups", 0), ("inner_group_num", 10**6), ("embedding_size", -1)],
