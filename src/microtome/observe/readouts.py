@@ -105,7 +105,7 @@ def _with_head(name: str, family: Family, head: Family) -> Readout:
     bias = None if decoder.bias is None else decoder.bias.detach()
     return Readout(
         name,
-        # ModernBERT norms once, at the end: inner states need the body's own norm here.
+        # Pre-norm families norm once, at the end: inner states need the body's own norm here.
         lambda states: head.mlm_features(family.final_norm(states)),
         decoder.weight.detach(),
         bias,
