@@ -42,7 +42,7 @@ def cache_states(
 
     ``cls``: the first token's. ``mean``: over all tokens. ``pooler``: the pre-trained pooler on the
     first token's; ``trained-pooler`` has the first token's, and its pooler is trained on them. Each
-    is what the truncated encoder would give: through the final norm where a family has one, else raw.
+    is what the truncated encoder would give: through the final norm where there is one, else raw.
     """
     check_features(features)
     family = adapt(model)
