@@ -50,6 +50,7 @@ studies: $(STAMP)/test
 	$(BIN)/python studies/kao.py
 	$(BIN)/python studies/singh.py
 	$(BIN)/python studies/kovaleva.py
+	$(BIN)/python studies/mpnet.py $(MICROTOME_MPNET)
 	$(BIN)/python studies/attention_patterns.py ../shared/data/glue build/attention-patterns
 
 # The wheel must work by itself, without extras: installed into a clean environment, used from there.

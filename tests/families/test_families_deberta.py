@@ -7,6 +7,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from torch.utils.flop_counter import FlopCounterMode
+from transformers import AutoModelForTokenClassification
 
 from microtome.edits import parse
 from microtome.errors import UnsupportedFamily
@@ -20,8 +21,8 @@ from microtome.observe.reductions import SampledMaps
 from microtome.observe.texts import fitted
 from microtome.surgery import application, certify, certify_weights
 from microtome.training.finetune.forward import logits_of
-from support.naive import naive_logits, padded, random_texts
-from support.tiny import save_tiny, tiny_batch, tiny_model
+from support.naive import naive_logits, on_real, padded, random_texts
+from support.tiny import save_tiny, scale_up_, tiny_batch, tiny_config, tiny_model
 
 KIND = "deberta-v2"
 LENGTHS = (30, 9, 17, 1, 9)
@@ -54,6 +55,17 @@ def test_predictions_and_sweeps_equal_explicit_attention(options):
         off = naive_logits(model, batch, heads).numpy()
         assert np.abs(off - theirs).max() > 1e-2
         np.testing.assert_allclose(logits, off, rtol=1e-4, atol=1e-4)
+
+
+def test_taggers_equal_plain_transformers():
+    config = tiny_config(KIND, num_labels=3)
+    model = AutoModelForTokenClassification.from_config(config, attn_implementation="eager").eval()
+    scale_up_(model)
+    texts = random_texts(LENGTHS)
+    batch = padded(texts, KIND)
+    with torch.no_grad():
+        theirs = on_real(model(**batch).logits, batch).numpy()
+    np.testing.assert_allclose(predict(model, texts), theirs, rtol=1e-4, atol=1e-4)
 
 
 @each_variant

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from transformers import AutoModelForTokenClassification
 
 from microtome.edits import parse
 from microtome.errors import EditError
@@ -13,8 +14,8 @@ from microtome.families import adapt
 from microtome.families.mpnet import MPNet
 from microtome.models import load
 from microtome.observe import predict, sweep
-from support.naive import naive_logits, padded, random_texts
-from support.tiny import N_POSITIONS, save_tiny, tiny_batch, tiny_model
+from support.naive import naive_logits, on_real, padded, random_texts
+from support.tiny import N_POSITIONS, save_tiny, scale_up_, tiny_batch, tiny_config, tiny_model
 
 LENGTHS = (30, 9, 17, 1)  # from 8 tokens apart on, several distances share a value
 
@@ -50,6 +51,17 @@ def test_sweeps_compute_uniform_heads_directly(head):
         theirs = naive_logits(model, batch, heads)
         theirs = theirs[real] if head == "question-answering" else theirs
         np.testing.assert_allclose(logits, theirs.numpy(), rtol=1e-4, atol=1e-4)
+
+
+def test_taggers_equal_plain_transformers():
+    config = tiny_config("mpnet", num_labels=3)
+    model = AutoModelForTokenClassification.from_config(config, attn_implementation="eager").eval()
+    scale_up_(model)
+    texts = random_texts(LENGTHS)
+    batch = padded(texts, "mpnet")
+    with torch.no_grad():
+        theirs = on_real(model(**batch).logits, batch).numpy()
+    np.testing.assert_allclose(predict(model, texts), theirs, rtol=1e-4, atol=1e-4)
 
 
 def test_a_forgotten_bias_shows(monkeypatch):

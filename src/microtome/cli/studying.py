@@ -69,6 +69,10 @@ def run(
         raise RequestError("--save-best with --tasks", "a best head is one task's: name one")
     specs = [rows] if tasks is None else each_task(rows, tasks)
     subjects = [chosen.subject(model, spec, settings, revision=revision) for spec in specs]
+    if save_best is not None:
+        from microtome.experiments.kovaleva.head_disabling.plan import check_can_save
+
+        check_can_save(subjects[0], settings)
     where = Workers(executor, workers, (device,), ray_address, retry_failed, track=track)
     document = _ran(chosen, subjects, settings, where, out=out, save_best=save_best)
     show(document, as_json=json, for_people=lambda console: _tell(console, document))

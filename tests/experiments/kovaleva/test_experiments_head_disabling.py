@@ -266,6 +266,20 @@ def test_the_best_is_saved_with_a_certificate(case, tmp_path, capsys):
     assert history["edits"][0].startswith("disable(")
 
 
+def test_a_head_that_no_weights_disable_is_refused_before_the_sweep(tmp_path, capsys):
+    """MPNet adds a position bias to the scores: uniform heads are measured, but can't be saved."""
+    folder, data, _ = made(tmp_path, "mpnet")
+    arguments = ["run", "head-disabling", "--model", folder, "--data", data, "--out"]
+    arguments += [tmp_path / "run", "--workers", "0", "--save-best", tmp_path / "best"]
+    assert run([str(a) for a in arguments]) == 2
+    assert "--how zero" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+    assert run([str(a) for a in [*arguments, "--how", "zero"]]) == 0
+    history = json.loads((tmp_path / "best" / "microtome.json").read_text())
+    assert history["certificate"]["passed"]
+    assert "how=zero" in history["edits"][0]
+
+
 def flips(rng, right, n_variants, rate):
     """Variants that each flip a share of the answers at random: nothing is to be found."""
     return [np.where(rng.random(len(right)) < rate, 1 - right, right) for _ in range(n_variants)]

@@ -20,6 +20,7 @@ from microtome.experiments.kit import arms
 from microtome.experiments.kit.layers import layer_chunks, layers_of
 from microtome.experiments.kit.options import Option
 from microtome.experiments.kit.subject import Subject
+from microtome.models.checkpoint import look_at_fetched
 from microtome.runs import Trial
 from microtome.tasks.reading.opening import open_data
 
@@ -38,6 +39,17 @@ OPTIONS = (
     Option("test_split", False, "also score what dev rows pick on the test split", "flag"),
     *arms.OPTIONS,
 )
+
+
+def check_can_save(subject: Subject, settings: Mapping[str, Any]) -> None:
+    """Refuse to save the best head before it is looked for, where no weights disable one so."""
+    facts = look_at_fetched(subject.model_path).facts
+    if settings.get("how", "uniform") == "uniform" and not facts.has_uniform_heads:
+        raise RequestError(
+            f"--save-best with how=uniform, but no weights of a {facts.name} head make its "
+            "attention uniform",
+            "add --how zero, or leave --save-best out",
+        )
 
 
 def plan(subject: Subject, settings: Mapping[str, Any]) -> list[Trial]:
