@@ -198,3 +198,22 @@ METRICS_OF: dict[Kind, tuple[str, ...]] = {
     "text": ("masked_accuracy",),
 }
 """What own data of each kind is scored by, the primary metric first."""
+
+
+def task_of_data(
+    name: str,
+    kind: Kind,
+    labels: tuple[str, ...] = (),
+    *,
+    metrics: tuple[str, ...] = (),
+    cluster_by: ClusterBy | None = None,
+) -> Task:
+    """The task that own data is, called as its file or folder."""
+    return Task(
+        name=name,
+        kind=kind,
+        labels=labels,
+        metrics=metrics or METRICS_OF[kind],
+        summary=f"own data, {name}",
+        cluster_by=cluster_by,
+    )

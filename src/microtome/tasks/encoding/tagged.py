@@ -17,10 +17,10 @@ from microtome.tasks.encoding.texts import (
     Encoded,
     chunks,
     encoding_key,
-    flat,
     length_limit,
     plain_backend,
     uses_segments,
+    write_window,
 )
 from microtome.tasks.task import Row
 
@@ -95,7 +95,9 @@ def encode_tagged(
                 windows = (encoding, *encoding.overflowing)
                 n_words = len(words[number - n_done])
                 writer.append("word_tokens", _word_tokens(windows, n_words, last, room - stride))
-                last = _write(writer, windows, number, last, with_segments)
+                writer.append("of_row", np.full(len(windows), number))
+                for window in windows:
+                    last = write_window(writer, window, last, with_segments)
             n_done += len(rows)
 
     dtypes = _DTYPES | ({"segments": np.uint8} if with_segments else {})
@@ -139,17 +141,3 @@ def _word_tokens(
                 found[word], context[word] = start + token, around
         start += len(window)
     return found
-
-
-def _write(
-    writer: ArrayWriter, windows: Sequence[Encoding], row: int, last: int, with_segments: bool
-) -> int:
-    for window in windows:
-        last += len(window)
-        writer.append("ids", flat([window.ids]))
-        writer.append("offsets", np.array([last]))
-        writer.append("special", flat([window.special_tokens_mask]))
-        writer.append("of_row", np.array([row]))
-        if with_segments:
-            writer.append("segments", flat([window.type_ids]))
-    return last

@@ -22,7 +22,7 @@ from microtome.tasks.dataset import Dataset
 from microtome.tasks.encoding.cache import ArrayWriter, stored
 
 if TYPE_CHECKING:
-    from tokenizers import Tokenizer
+    from tokenizers import Encoding, Tokenizer
 
 VERSION = 1
 """Part of every key: raise it when the arrays change their meaning."""
@@ -149,6 +149,16 @@ def _write_chunk(
         writer.append("segments", flat(encoding.type_ids for encoding in encodings))
     writer.facts["n_truncated"] += sum(bool(encoding.overflowing) for encoding in encodings)
     return int(offsets[-1])
+
+
+def write_window(writer: ArrayWriter, window: Encoding, last: int, with_segments: bool) -> int:
+    """Append one window's tokens; ``last`` and the result are offsets of the end."""
+    writer.append("ids", flat([window.ids]))
+    writer.append("offsets", np.array([last + len(window)]))
+    writer.append("special", flat([window.special_tokens_mask]))
+    if with_segments:
+        writer.append("segments", flat([window.type_ids]))
+    return last + len(window)
 
 
 def flat(lists: Iterable[Iterable[int]]) -> NDArray[np.int32]:

@@ -19,10 +19,10 @@ from microtome.tasks.encoding.texts import (
     Encoded,
     chunks,
     encoding_key,
-    flat,
     length_limit,
     plain_backend,
     uses_segments,
+    write_window,
 )
 from microtome.tasks.task import Answer, Row, answers_in
 
@@ -136,19 +136,14 @@ def _write_windows(
     for number, (row, encoding) in enumerate(zip(rows, encodings, strict=True), start=first_row):
         answer = placed_answer(row)
         for window in (encoding, *encoding.overflowing):
-            last += len(window)
+            last = write_window(writer, window, last, with_segments)
             char_starts, char_ends = _passage_places(window)
             start, end = _answer_tokens(answer, char_starts, char_ends)
-            writer.append("ids", flat([window.ids]))
-            writer.append("offsets", np.array([last]))
-            writer.append("special", flat([window.special_tokens_mask]))
             writer.append("of_row", np.array([number]))
             writer.append("char_starts", char_starts)
             writer.append("char_ends", char_ends)
             writer.append("starts", np.array([start]))
             writer.append("ends", np.array([end]))
-            if with_segments:
-                writer.append("segments", flat([window.type_ids]))
     return last
 
 

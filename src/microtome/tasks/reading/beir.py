@@ -23,7 +23,7 @@ from microtome.tasks.reading.rows import (
 )
 from microtome.tasks.reading.sources import RowSource
 from microtome.tasks.reading.tables import read_objects, read_records
-from microtome.tasks.task import METRICS_OF, Judgement, Kind, Row, Task
+from microtome.tasks.task import Judgement, Row, task_of_data
 
 CORPUS, QUERIES = "corpus.jsonl", "queries.jsonl"
 
@@ -63,13 +63,11 @@ def beir_source(folder: Path, split: str | None, candidates: Path | None = None)
         )
     if candidates is not None and not candidates.is_file():
         raise DataError(f"no file {candidates} (--candidates)")
-    kind: Kind = "retrieval" if candidates is None else "reranking"
-    task = Task(
-        name=folder.resolve().name,
-        kind=kind,
-        metrics=METRICS_OF[kind],
-        cluster_by=None if candidates is None else "given",
-        summary=f"own data, {folder.name}",
+    name = folder.resolve().name
+    task = (
+        task_of_data(name, "retrieval")
+        if candidates is None
+        else task_of_data(name, "reranking", cluster_by="given")
     )
 
     def rows(oddities: Oddities) -> Iterator[Located]:

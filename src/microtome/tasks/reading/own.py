@@ -21,7 +21,7 @@ from microtome.tasks.reading.tables import (
     read_records,
 )
 from microtome.tasks.tags import is_tag, tag_names
-from microtome.tasks.task import METRICS_OF, Columns, Format, Kind, Task
+from microtome.tasks.task import ClusterBy, Columns, Format, Kind, Task, task_of_data
 
 MANY = 20
 """Whole-number labels with more different values than this are a scale, not classes."""
@@ -45,7 +45,7 @@ def own_task(
     refused, unless ``skip_empty``.
     """
     if not columns.labelled or kind == "text":
-        return _task(path, "text", ()), (f"{path.name}: texts without labels",)
+        return task_of_data(path.name, "text"), (f"{path.name}: texts without labels",)
     kind = kind or _shown_kind(path, format, columns)
     if kind in ("similarity", "reranking") and columns.pair is None:
         raise DataError(
@@ -58,18 +58,21 @@ def own_task(
         raise RequestError(f"--labels doesn't go with {kind}", "labels belong to classification")
     names = tuple(labels or ())
     if kind in ("similarity", "reranking"):
-        return _task(path, kind, ()), ()
+        cluster_by: ClusterBy | None = "text" if kind == "reranking" else None
+        return task_of_data(path.name, kind, cluster_by=cluster_by), ()
     if kind in ("multilabel", "tokens"):
         names = names or columns.labels or _names_in(path, format, columns, kind)
         if kind == "tokens" and not all(map(is_tag, names)):
             raise DataError(f"expected labels like O, B-PER and I-PER, got {', '.join(names)}")
-        return _task(path, kind, names), (f"{path.name}: {kind}, labels {', '.join(names)}",)
+        return task_of_data(path.name, kind, names), (
+            f"{path.name}: {kind}, labels {', '.join(names)}",
+        )
     if labels:
         return _classification(path, names), (f"labels as given: {', '.join(labels)}",)
     inferred, names, seen = _look_at(path, format, columns, kind, skip_empty=skip_empty)
     if inferred == "regression":
         note = f"{path.name}: regression, inferred from {seen}"
-        return _task(path, "regression", ()), (note,)
+        return task_of_data(path.name, "regression"), (note,)
     note = f"{path.name}: classification, labels inferred in this order: {', '.join(names)}"
     return _classification(path, names), (note,)
 
@@ -165,17 +168,6 @@ def _numbered(there: tuple[str, ...], asked: Sequence[str | None]) -> tuple[str,
     return None
 
 
-def _task(path: Path, kind: Kind, labels: tuple[str, ...], metrics: tuple[str, ...] = ()) -> Task:
-    return Task(
-        name=path.name,
-        kind=kind,
-        labels=labels,
-        metrics=metrics or METRICS_OF[kind],
-        summary=f"own data, {path.name}",
-        cluster_by="text" if kind == "reranking" else None,
-    )
-
-
 def _classification(path: Path, labels: tuple[str, ...]) -> Task:
     if len(labels) != len(set(labels)) or len(labels) < 2:
         raise DataError(
@@ -183,7 +175,7 @@ def _classification(path: Path, labels: tuple[str, ...]) -> Task:
             f"they are {', '.join(labels)}",
         )
     metrics = ("accuracy", "f1", "matthews") if len(labels) == 2 else ("accuracy", "matthews")
-    return _task(path, "classification", labels, metrics)
+    return task_of_data(path.name, "classification", labels, metrics=metrics)
 
 
 def _look_at(

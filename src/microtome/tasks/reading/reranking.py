@@ -9,7 +9,7 @@ from microtome.tasks.reading.lines import at_line
 from microtome.tasks.reading.rows import Located, Oddities, UnreadableError, checked_text, shown
 from microtome.tasks.reading.sources import FILE_SPLIT, RowSource
 from microtome.tasks.reading.tables import read_objects
-from microtome.tasks.task import METRICS_OF, Row, Task
+from microtome.tasks.task import Row, task_of_data
 
 QUERY = "query"
 PASSAGES = ((1, ("positive", "positives", "pos")), (0, ("negative", "negatives", "neg")))
@@ -23,13 +23,7 @@ def has_passage_lists(columns: Sequence[str]) -> bool:
 
 def passage_lists_source(path: Path) -> RowSource:
     """A row for every query and passage; the line is the cluster."""
-    task = Task(
-        name=path.name,
-        kind="reranking",
-        metrics=METRICS_OF["reranking"],
-        summary=f"own data, {path.name}",
-        cluster_by="given",
-    )
+    task = task_of_data(path.name, "reranking", cluster_by="given")
 
     def read(_: Oddities) -> Iterator[Located]:
         for number, fields in read_objects(path):
