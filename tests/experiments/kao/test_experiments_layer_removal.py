@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from sklearn.metrics import accuracy_score, f1_score
 
 from microtome import load, parse
 from microtome.edits.depth import DepthRules
+from microtome.errors import RequestError
 from microtome.experiments import find_experiment, subject_of
 from microtome.experiments.kao.layer_removal.cuts import all_cuts, cuts_of
 from microtome.experiments.kao.layer_removal.report import (
@@ -19,8 +21,10 @@ from microtome.models import cost
 from microtome.tasks import DataSpec
 from support.experiment_rows import study_here
 from support.labelled_texts import sentences, write_rows
+from support.paraphrases import N_DEV, N_TEST, answers_of, tiny_mrpc
 from support.tiny import save_tiny, tiny_tokenizer
 
+OFFICIAL = {"f1": f1_score, "accuracy": accuracy_score}
 TEXTS = sentences(40)
 
 
@@ -47,7 +51,8 @@ def studied(tmp_path, family, **config):
 
 
 def by_cut(part):
-    return {(row["strategy"], row["target"]): row for row in part.rows}
+    shown = [row for row in part.rows if row["metric"] == row["primary"]]
+    return {(row["strategy"], row["target"]): row for row in shown}
 
 
 @pytest.mark.parametrize("family", ["bert", "albert"])
@@ -113,7 +118,9 @@ def test_a_refused_cut_is_a_row_that_says_why(tmp_path):
 
 def test_a_model_of_one_layer_has_nothing_to_cut_and_says_so(tmp_path):
     part, _, _ = studied(tmp_path, "bert", num_hidden_layers=1)
-    assert [row["target"] for row in part.rows] == ["baseline", "0", "baseline", "baseline"]
+    assert list(by_cut(part)) == [
+        ("each", "baseline"), ("each", "0"), ("top", "baseline"), ("bottom", "baseline"),
+    ]  # fmt: skip
     assert "1 cut can't be made" in part.finding
     assert len(part.experiment.views(part.rows)) == 3
     learnt = [dict(row) | {"constant_value": 0.0, "one_answer": False} for row in part.rows]
@@ -204,3 +211,66 @@ def test_the_claim_counts_the_cuts_that_cost_less_than_a_point(tmp_path):
     assert claims(costly)["removal"].startswith("none of 4 cuts is sure to cost less than 1 point")
     next(row for row in costly if row["target"] == "top 1")["low_corrected"] = 0.0
     assert claims(costly)["removal"].startswith("1 of 4 cuts is sure")
+
+
+@pytest.fixture(scope="module")
+def mrpc(tmp_path_factory):
+    return tiny_mrpc(tmp_path_factory.mktemp("mrpc"))
+
+
+@pytest.fixture(scope="module")
+def on_mrpc(mrpc, tmp_path_factory):
+    subject = subject_of(str(mrpc[0]), DataSpec("mrpc", path=mrpc[1]))
+    out = tmp_path_factory.mktemp("run")
+    return study_here("layer-removal", subject, out, metric="accuracy", test_split=True).parts[0]
+
+
+def by_hand(mrpc, edit, split, metric):
+    folder, _, rows, labels = mrpc
+    edited = parse(edit)(load(folder)) if edit else load(folder)
+    return OFFICIAL[metric](labels[split], answers_of(edited, rows[split]))
+
+
+@pytest.mark.parametrize("metric", ["f1", "accuracy"])
+def test_every_official_metric_has_rows_that_equal_edits_by_hand(mrpc, on_mrpc, metric):
+    rows = [row for row in on_mrpc.rows if row["metric"] == metric and row["strategy"] == "each"]
+    assert [row["target"] for row in rows] == ["baseline", "0", "1", "2"]
+    for row in rows:
+        assert row["value"] == pytest.approx(by_hand(mrpc, row["edit"], "dev", metric))
+        assert row["primary"] == "accuracy"
+        assert row["constant_value"] == pytest.approx(
+            max(OFFICIAL[metric](mrpc[3]["dev"], np.full(N_DEV, label)) for label in (0, 1))
+        )
+
+
+def test_the_chosen_metric_is_shown_and_picked_by(mrpc, on_mrpc):
+    assert {row["metric"] for row in on_mrpc.rows if row["strategy"] == "best"} == {"accuracy"}
+    _, curve, prices, on_test = on_mrpc.experiment.views(on_mrpc.rows)
+    assert len(on_test.rows) == 2
+    assert curve.y_label == "accuracy"
+    assert len(prices.rows) == 3 + 2 + 2
+    score = by_hand(mrpc, "", "dev", "accuracy")
+    assert f"The accuracy with all 3 layers is {100 * score:.1f} %" in on_mrpc.finding
+    subject = subject_of(str(mrpc[0]), DataSpec("mrpc", path=mrpc[1]))
+    experiment = find_experiment("layer-removal")
+    settings = experiment.settings({"metric": "matthews"})
+    with pytest.raises(RequestError, match="--metric must be one of mrpc's, f1 or accuracy"):
+        experiment.plan(subject, settings)
+
+
+@pytest.mark.parametrize("metric", ["f1", "accuracy"])
+def test_what_dev_rows_pick_is_scored_on_test_rows(mrpc, on_mrpc, metric):
+    rows = [row for row in on_mrpc.rows if row.get("picked_on") and row["metric"] == metric]
+    assert [row["layers"] for row in rows] == [2, 1]
+    base = by_hand(mrpc, "", "test", metric)
+    for row in rows:
+        cuts = ("0", "1", "2") if row["layers"] == 2 else ("0-1", "1-2", "0,2")
+        edits = [f"remove({cut})" for cut in cuts]
+        scores = {edit: by_hand(mrpc, edit, "dev", metric) for edit in edits}
+        assert scores[row["edit"]] == pytest.approx(max(scores.values()))
+        score = by_hand(mrpc, row["edit"], "test", metric)
+        assert (row["split"], row["picked_on"], row["n"]) == ("test", "dev", N_TEST)
+        assert row["value"] == pytest.approx(score)
+        assert row["delta"] == pytest.approx(score - base)
+        assert row["low"] <= row["delta"] <= row["high"]
+    assert "scored on 36 test rows" in on_mrpc.finding

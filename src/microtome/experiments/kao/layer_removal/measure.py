@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,17 @@ from transformers import PreTrainedModel
 from microtome.edits import parse
 from microtome.errors import RunError
 from microtome.experiments.kao.layer_removal.cuts import Cut, all_cuts, cuts_of
-from microtome.experiments.kao.layer_removal.stored_cuts import StoredCuts
+from microtome.experiments.kao.layer_removal.stored_cuts import CORRECTED, StoredCuts
+from microtome.experiments.kit.judging import TEST
 from microtome.experiments.kit.paired_comparison import Outcome, VariantSweep, compare
 from microtome.experiments.kit.stored_predictions import on_rows, score_on
-from microtome.experiments.kit.trial_inputs import opened_rows, opened_unshared
+from microtome.experiments.kit.trial_inputs import (
+    data_of,
+    model_place,
+    opened_rows,
+    opened_tokenizer,
+    opened_unshared,
+)
 from microtome.families import adapt
 from microtome.observe import predict
 from microtome.observe.evaluation import check_fit, encode_to_score
@@ -26,6 +34,7 @@ from microtome.runs import Context, Result
 from microtome.statistics import Interval, honest_choice
 from microtome.surgery import apply, certify_weights
 from microtome.tasks import Dataset, Encoded
+from microtome.tasks.reading.opening import open_data
 
 HALF_CORRECTED = 0.025  # of the honest picks, shared by all numbers of layers
 SPLITS, METRIC_SPLITS = 100, 20  # a metric that isn't a mean over rows is resampled in each half
@@ -85,56 +94,102 @@ def time_layers(request: Mapping[str, Any], context: Context) -> Result:
 
 
 def compare_cuts(request: Mapping[str, Any], context: Context) -> Result:
-    """The cuts of one way of removing against the whole model, paired and corrected."""
+    """The cuts of one way of removing against the whole model, by every metric of the task."""
     stored = StoredCuts.opened(request, context)
-    stack, metric = adapt(stored.model).stack, stored.metric
+    stack = adapt(stored.model).stack
     named = cuts_of(request["strategy"], stack.n_layers, stack.rules)
     made = {name: cut for name, cut in named.items() if cut.order}
-    variants = {name: stored.outcomes[cut.name] for name, cut in made.items()}
-    sweep = VariantSweep(variants, stored.baseline, stored.dataset.clusters)
-    base = stored.baseline_row() | (sweep.selection() if variants else {})
-    rows = [
-        row
-        | stored.price(made[row["target"]])
-        | stored.answer_columns(stored.logits[made[row["target"]].name])
-        | {"low_corrected": stored.corrected_low(made[row["target"]])}
-        for row in sweep.rows(metric)
-    ]
+    prices = {name: stored.price(cut) for name, cut in made.items()}
+    rows = [row for metric in stored.metrics for row in _compared(stored, made, prices, metric)]
     refused = [
-        refused_row(name, stored.edit_text(cut), metric, cut.refusal)
+        refused_row(name, stored.edit_text(cut), stored.metric, cut.refusal)
         for name, cut in named.items()
         if not cut.order
     ]
-    marked = [{"strategy": request["strategy"], **row} for row in (base, *rows, *refused)]
-    return Result(rows=marked, summary={metric: base["value"]})
+    marked = [{"strategy": request["strategy"], **row} for row in (*rows, *refused)]
+    return Result(rows=marked, summary={stored.metric: rows[0]["value"]})
+
+
+def _compared(
+    stored: StoredCuts, made: Mapping[str, Cut], prices: Mapping[str, dict[str, Any]], metric: str
+) -> Iterator[dict[str, Any]]:
+    """The rows of one metric, paired and corrected; the shown one's best cut is picked, too."""
+    variants = {name: stored.outcomes[cut.name][metric] for name, cut in made.items()}
+    sweep = VariantSweep(variants, stored.baseline[metric], stored.dataset.clusters)
+    is_shown = metric == stored.metric
+    yield stored.baseline_row(metric) | (sweep.selection() if variants and is_shown else {})
+    for row in sweep.rows(metric):
+        cut = made[row["target"]]
+        corrected = {"low_corrected": stored.corrected_low(cut)} if is_shown else {}
+        answers = stored.answer_columns(stored.logits[cut.name], metric)
+        yield {**row, "primary": stored.metric, **prices[row["target"]], **answers, **corrected}
 
 
 def pick_best(request: Mapping[str, Any], context: Context) -> Result:
     """The best cut of every number of layers: picked on half of the rows, scored on the others."""
     stored = StoredCuts.opened(request, context)
-    stack = adapt(stored.model).stack
+    by_size = _by_size(stored.model)
+    return Result(rows=[_best_row(stored, cuts, n_sizes=len(by_size)) for cuts in by_size])
+
+
+def _by_size(model: PreTrainedModel) -> list[list[Cut]]:
+    """The cuts that can be made, by the number of layers left, the most layers first."""
+    stack = adapt(model).stack
     by_size: dict[int, list[Cut]] = {}
     for cut in all_cuts(stack.n_layers, stack.rules):
         if cut.order:
             by_size.setdefault(len(cut.order), []).append(cut)
-    rows = [
-        _best_row(stored, cuts, n_sizes=len(by_size))
-        for _, cuts in sorted(by_size.items(), reverse=True)
-    ]
-    return Result(rows=rows)
+    return [by_size[size] for size in sorted(by_size, reverse=True)]
 
 
 def _best_row(stored: StoredCuts, cuts: list[Cut], *, n_sizes: int) -> dict[str, Any]:
-    outcomes = {cut.name: stored.outcomes[cut.name] for cut in cuts}
-    gain, (name, share) = best_of(outcomes, stored.baseline, stored.dataset, n_sizes=n_sizes)
+    metric = stored.metric
+    variants = {cut.name: stored.outcomes[cut.name][metric] for cut in cuts}
+    base = stored.baseline[metric]
+    gain, (name, share) = best_of(variants, base, stored.dataset, n_sizes=n_sizes)
     cut = next(cut for cut in cuts if cut.name == name)
     return {
-        "strategy": BEST, "target": name, "metric": stored.metric,
-        "value": score_on(stored.baseline) + gain.value, "value_low": None, "value_high": None,
+        "strategy": BEST, "target": name, "metric": metric, "primary": metric,
+        "value": score_on(base) + gain.value, "value_low": None, "value_high": None,
         "delta": gain.value, "low": gain.low, "high": gain.high, "n": gain.n,
         "p": None, "p_holm": None, "p_bh": None, "p_maxt": None,
         "share": share, "candidates": len(cuts), **stored.price(cut),
-        **stored.answer_columns(stored.logits[name]),
+        **stored.answer_columns(stored.logits[name], metric),
+    }  # fmt: skip
+
+
+def score_on_test(request: Mapping[str, Any], context: Context) -> Result:
+    """The best cut of every number of layers on dev, scored on test: these alone are run there."""
+    data = data_of(request, context)
+    dev = open_data(replace(data, split=request["picked_on"]))
+    stored, test = StoredCuts.opened(request, context, dev), open_data(data)
+    by_size = _by_size(stored.model)
+    picks = [
+        (metric, max(cuts, key=lambda cut: score_on(stored.outcomes[cut.name][metric])))
+        for metric in stored.metrics
+        for cuts in by_size
+    ]
+    orders = {cut.name: cut.order for _, cut in picks}
+    encoded = encode_to_score(stored.model, opened_tokenizer(model_place(context)), test)
+    whole = tuple(range(adapt(stored.model).stack.n_layers))
+    baseline, *answers = predict_orders(stored.model, encoded, [whole, *orders.values()])
+    on_test = replace(
+        stored, dataset=test, encoded=encoded, baseline_logits=baseline,
+        logits=dict(zip(orders, answers, strict=True)),
+    )  # fmt: skip
+    level = 1 - CORRECTED / max(1, len(by_size))  # shared by the picks of all sizes
+    about = {"split": TEST, "picked_on": dev.split, "strategy": TEST}
+    return Result(rows=[_test_row(on_test, *pick, level) | about for pick in picks])
+
+
+def _test_row(on_test: StoredCuts, metric: str, cut: Cut, level: float) -> dict[str, Any]:
+    changed, base = on_test.outcomes[cut.name][metric], on_test.baseline[metric]
+    gain = compare(changed, base, on_test.dataset.clusters, level=level).difference
+    return {
+        "target": cut.name, "metric": metric, "primary": on_test.metric,
+        "value": score_on(base) + gain.value, "delta": gain.value, "low": gain.low,
+        "high": gain.high, "n": gain.n, **on_test.price(cut),
+        **on_test.answer_columns(on_test.logits[cut.name], metric),
     }  # fmt: skip
 
 
@@ -169,5 +224,5 @@ def refused_row(name: str, edit: str, metric: str, why: str) -> dict[str, Any]:
         "value", "value_low", "value_high", "delta", "low", "high", "n", "p", "p_holm", "p_bh",
         "p_maxt", "layers", "parameters", "flops_per_token", "speed",
     )  # fmt: skip
-    named = {"target": name, "edit": edit, "metric": metric, "refused": why}
+    named = {"target": name, "edit": edit, "metric": metric, "primary": metric, "refused": why}
     return named | dict.fromkeys(empty)

@@ -1,10 +1,10 @@
 """Layer removal without training: what may be cut as it is (cf. Kao et al. 2021, abstract).
 
 Blocks of neighbouring layers, single ones and both ends among them, are removed from the fine-tuned
-model; the task's metric is taken before and after on the same rows. For every number of layers the
-best cut is picked on some rows and scored on others. Every cut comes with its price: parameters,
-FLOPs per token, milliseconds and speed relative to the base. ALBERT's layers share their weights:
-each gets a copy of its own first, in the baseline too.
+model; every metric of the task is taken before and after on the same rows. For every number of
+layers the best cut is picked on some rows and scored on others. Every cut comes with its price:
+parameters, FLOPs per token, milliseconds and speed relative to the base. ALBERT's layers share
+their weights: each gets a copy of its own first, in the baseline too.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 from microtome.experiments.kao.layer_removal.cuts import STRATEGIES
 from microtome.experiments.kit import arms
 from microtome.experiments.kit.arms import head_to_score
+from microtome.experiments.kit.judging import METRIC, TEST_SPLIT, chosen_metric, on_test_split
 from microtome.experiments.kit.layers import layer_chunks, layers_of
 from microtome.experiments.kit.subject import Subject
 from microtome.runs import Trial
@@ -22,10 +23,10 @@ from microtome.runs import Trial
 SECTION = "Kao et al. 2021, abstract (removal), without training"
 QUESTION = "Which layers may be cut, and what does it save?"
 COLUMNS = (
-    "strategy", "edit", "layers", "metric", "value", "delta", "low", "high", "p", "p_holm",
-    "p_bh", "p_maxt", "parameters", "flops_per_token", "speed",
+    "strategy", "edit", "layers", "metric", "primary", "value", "delta", "low", "high", "p",
+    "p_holm", "p_bh", "p_maxt", "parameters", "flops_per_token", "speed",
 )  # fmt: skip
-OPTIONS = arms.OPTIONS
+OPTIONS = (METRIC, TEST_SPLIT, *arms.OPTIONS)
 
 
 def plan(subject: Subject, settings: Mapping[str, Any]) -> list[Trial]:
@@ -54,14 +55,21 @@ def plan(subject: Subject, settings: Mapping[str, Any]) -> list[Trial]:
         for count in range(n_layers - 1, 0, -1)
     ]  # fmt: skip
     needs = (*head, *answers, *times)
+    judged = {"metric": chosen_metric(subject, settings)}
     comparisons = [
         subject.trial(
-            "layer-removal.compare_cuts", {"strategy": strategy}, needs=needs,
+            "layer-removal.compare_cuts", {"strategy": strategy, **judged}, needs=needs,
             label=f"compare: remove {strategy}",
         )
         for strategy in STRATEGIES
     ]  # fmt: skip
     best = subject.trial(
-        "layer-removal.pick_best", {}, needs=needs, label="pick the best cut of every size"
+        "layer-removal.pick_best", judged, needs=needs, label="pick the best cut of every size"
     )
-    return [*head, *answers, *times, *comparisons, best]
+    trials = [*head, *answers, *times, *comparisons, best]
+    if settings[TEST_SPLIT.name]:
+        request = {**judged, "picked_on": subject.data.split}
+        label = "score the best cut of every size on test"
+        test = on_test_split(subject)
+        trials.append(test.trial("layer-removal.score_on_test", request, needs=needs, label=label))
+    return trials

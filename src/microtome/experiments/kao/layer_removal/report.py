@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from microtome.experiments.kit import learning
+from microtome.experiments.kit.judging import TEST, shown_rows
 from microtome.experiments.kit.wording import change, counted, percent
 from microtome.views import Cell, Curve, Series, Table, TidyRow, TidyRows, View, series_of, table_of
 
@@ -17,12 +18,13 @@ PERCENT = ("value", "delta", "low", "high")
 
 def baseline_of(rows: TidyRows) -> TidyRow:
     """The whole model."""
-    return next(row for row in rows if row["target"] == "baseline")
+    return next(row for row in shown_rows(rows) if row["target"] == "baseline")
 
 
 def measured_rows(rows: TidyRows) -> list[TidyRow]:
     """The rows that have a number: the baselines, and the cuts that weren't refused."""
-    return [row for row in rows if not row.get("refused") and row["strategy"] != BEST]
+    shown = (row for row in shown_rows(rows) if not row.get("refused"))
+    return [row for row in shown if row["strategy"] not in (BEST, TEST)]
 
 
 def measured_cuts(rows: TidyRows) -> list[TidyRow]:
@@ -32,7 +34,13 @@ def measured_cuts(rows: TidyRows) -> list[TidyRow]:
 
 def best_cuts(rows: TidyRows) -> list[TidyRow]:
     """The best cut of every number of layers, the most layers first."""
-    return sorted((row for row in rows if row["strategy"] == BEST), key=lambda row: -row["layers"])
+    best = (row for row in rows if row["strategy"] == BEST)
+    return sorted(best, key=lambda row: -row["layers"])
+
+
+def cuts_on_test(rows: TidyRows) -> list[TidyRow]:
+    """The best cuts of every number of layers on dev, on the test split; none unless asked for."""
+    return [row for row in shown_rows(rows) if row["strategy"] == TEST]
 
 
 def free_cuts(rows: TidyRows) -> list[TidyRow]:
@@ -44,7 +52,7 @@ def free_cuts(rows: TidyRows) -> list[TidyRow]:
 def views(rows: TidyRows) -> tuple[View, ...]:
     """The best cut of every size, score against layers left, all prices, refused cuts."""
     curve = Curve(
-        "Layers removed, without training", "layers left", rows[0]["metric"], _lines(rows)
+        "Layers removed, without training", "layers left", baseline_of(rows)["metric"], _lines(rows)
     )
     columns = ("edit", "layers", "value", "delta", "low", "high", "p_holm", "parameters", "speed")
     title = "What each cut costs and saves"
@@ -55,6 +63,10 @@ def views(rows: TidyRows) -> tuple[View, ...]:
                   "parameters", "speed", "latency_ms")  # fmt: skip
         title = "The best cut of every number of layers, picked on other rows"
         shown.insert(0, table_of(title, best, picked, percent=(*PERCENT, "share")))
+    if on_test := cuts_on_test(rows):
+        on_split = ("edit", "layers", "value", "delta", "low", "high", "n", "one_answer")
+        title = "The best cut of every number of layers on dev, scored on test"
+        shown.append(table_of(title, on_test, on_split, percent=PERCENT))
     if refused := [row for row in rows if row.get("refused")]:
         shown.append(table_of("Cuts that can't be made", refused, ("edit", "refused")))
     return tuple(shown)
@@ -105,8 +117,8 @@ def _lines(rows: TidyRows) -> tuple[Series, ...]:
 
 def finding(rows: TidyRows) -> str:
     """What may be cut, what hurts most, and what can't be cut."""
-    parts = (recommendation(rows), _worst_layer(rows), _baseline(rows), _refused(rows))
-    return " ".join(part for part in parts if part)
+    parts = (recommendation, _on_test, _worst_layer, _baseline, _refused)
+    return " ".join(words for part in parts if (words := part(rows)))
 
 
 def has_learnt(rows: TidyRows) -> bool:
@@ -143,6 +155,19 @@ def recommendation(rows: TidyRows) -> str:
     )
     enough = rows_to_decide(cut)
     return f"{words}." if enough is None else f"{words}; about {enough:,} rows would decide it."
+
+
+def _on_test(rows: TidyRows) -> str:
+    """What the best cut of that size on dev is worth on the test split; empty unless asked for."""
+    cut = cut_to_make(rows)
+    same_size = [row for row in cuts_on_test(rows) if cut and row["layers"] == cut["layers"]]
+    if not same_size:
+        return ""
+    row = same_size[0]
+    return (
+        f"Picked on {row['picked_on']} and scored on {row['n']:,} test rows, {row['edit']} changes"
+        f" the {row['metric']} by {change(row['delta'], row['low'], row['high'])}."
+    )
 
 
 def described(row: TidyRow) -> str:

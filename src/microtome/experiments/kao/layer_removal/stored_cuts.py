@@ -17,7 +17,8 @@ from microtome.experiments.kit.paired_comparison import Outcome, baseline_row, c
 from microtome.experiments.kit.trial_inputs import opened_rows, opened_unshared
 from microtome.families import adapt
 from microtome.models.costs import cost
-from microtome.observe.evaluation import encode_to_score, outcome, scored
+from microtome.observe.evaluation import encode_to_score, scored
+from microtome.observe.outcomes import outcomes
 from microtome.runs import Context
 from microtome.surgery import apply
 from microtome.tasks import Dataset, Encoded, Evaluation
@@ -28,24 +29,28 @@ CORRECTED = 0.05  # shared by all cuts that are looked at
 
 @dataclass(frozen=True, eq=False)
 class StoredCuts:
-    """The stored answers of all cuts, as scores on the task's primary metric.
+    """The stored answers of all cuts, as scores by every metric of the task.
 
+    ``metric`` is the one that is shown, and that cuts are picked by.
     ``logits`` are by the layers that a cut removes, ``timings`` by the number of layers left.
     """
 
     model: PreTrainedModel
     dataset: Dataset
     encoded: Encoded
+    metric: str
     first_edit: str
     logits: Mapping[str, NDArray[np.float32]]
     baseline_logits: NDArray[np.float32]
     timings: Mapping[int, Mapping[str, Any]]
 
     @classmethod
-    def opened(cls, request: Mapping[str, Any], context: Context) -> StoredCuts:
-        """From a trial that needs the answers of all cuts, and their timings."""
+    def opened(
+        cls, request: Mapping[str, Any], context: Context, dataset: Dataset | None = None
+    ) -> StoredCuts:
+        """From a trial that needs the answers of all cuts; ``dataset`` is the trial's own."""
         model, tokenizer, first_edit = opened_unshared(context)
-        dataset = opened_rows(request, context)
+        dataset = dataset or opened_rows(request, context)
         loaded = [np.load(n.arrays, allow_pickle=False) for n in context.needs.values() if n.arrays]
         stored = [arrays for arrays in loaded if "cuts" in arrays]
         logits = {
@@ -59,47 +64,47 @@ class StoredCuts:
             if "timing" in need.summary
         }
         encoded = encode_to_score(model, tokenizer, dataset)
-        return cls(model, dataset, encoded, first_edit, logits, stored[0]["baseline"], timings)
+        rows, metric = (model, dataset, encoded), request["metric"]
+        return cls(*rows, metric, first_edit, logits, stored[0]["baseline"], timings)
 
     @property
-    def metric(self) -> str:
-        """The task's primary metric."""
-        assert self.dataset.task.primary is not None
-        return self.dataset.task.primary
+    def metrics(self) -> tuple[str, ...]:
+        """Every metric of the task, the shown one first."""
+        return tuple(dict.fromkeys((self.metric, *self.dataset.task.metrics)))
 
     def evaluation(self, logits: NDArray[np.float32]) -> Evaluation:
         """The scores and predictions of some logits."""
         return scored(self.model, self.dataset, self.encoded, logits)
 
-    def outcome(self, logits: NDArray[np.float32]) -> Outcome:
-        """The primary metric of some logits, ready to be paired."""
-        return outcome(self.dataset, self.evaluation(logits), self.metric)
+    @cached_property
+    def baseline(self) -> Mapping[str, Outcome]:
+        """The whole model's answers, by metric."""
+        return outcomes(self.model, self.dataset, self.encoded, self.baseline_logits)
 
     @cached_property
-    def baseline(self) -> Outcome:
-        """The whole model's answers."""
-        return self.outcome(self.baseline_logits)
-
-    @cached_property
-    def outcomes(self) -> dict[str, Outcome]:
-        """Every cut's answers, by the layers that it removes."""
-        return {name: self.outcome(logits) for name, logits in self.logits.items()}
+    def outcomes(self) -> dict[str, Mapping[str, Outcome]]:
+        """Every cut's answers, by the layers that it removes and by metric."""
+        return {
+            name: outcomes(self.model, self.dataset, self.encoded, logits)
+            for name, logits in self.logits.items()
+        }
 
     def edit_text(self, cut: Cut) -> str:
         """The edit that makes the cut; shared layers get weights of their own before it."""
         return f"{self.first_edit} | {cut.edit}" if self.first_edit else cut.edit
 
-    def baseline_row(self) -> dict[str, Any]:
-        """The whole model: its score, its price, and the constant answer's score."""
+    def baseline_row(self, metric: str) -> dict[str, Any]:
+        """The whole model: its score by a metric, its price, and the constant answer's score."""
         timing = next(iter(self.timings.values()), {})
         prices = {
             "speed": 1.0, "latency_ms": timing.get("base_latency_ms"),
             "batch_ms": timing.get("base_batch_ms"),
         }  # fmt: skip
         return {
-            **baseline_row(self.baseline, self.dataset, metric=self.metric),
+            **baseline_row(self.baseline[metric], self.dataset, metric=metric),
+            "primary": self.metric,
             "edit": self.first_edit, **self.sizes(self.model), **prices,
-            **self.answer_columns(self.baseline_logits),
+            **self.answer_columns(self.baseline_logits, metric),
         }  # fmt: skip
 
     def price(self, cut: Cut) -> dict[str, Any]:
@@ -120,14 +125,12 @@ class StoredCuts:
             "flops_per_token": price.flops_per_token,
         }
 
-    def answer_columns(self, logits: NDArray[np.float32]) -> dict[str, Any]:
+    def answer_columns(self, logits: NDArray[np.float32], metric: str) -> dict[str, Any]:
         """Whether the answers differ at all, and what the best constant one scores."""
-        return answer_columns(self.dataset, self.evaluation(logits), self.metric, self.encoded)
+        return answer_columns(self.dataset, self.evaluation(logits), metric, self.encoded)
 
     def corrected_low(self, cut: Cut) -> float:
         """The lower end of a cut's change where all cuts are looked at together."""
         level = 1 - CORRECTED / len(self.outcomes)
-        changed = compare(
-            self.outcomes[cut.name], self.baseline, self.dataset.clusters, level=level
-        )
-        return changed.difference.low
+        changed, base = self.outcomes[cut.name][self.metric], self.baseline[self.metric]
+        return compare(changed, base, self.dataset.clusters, level=level).difference.low

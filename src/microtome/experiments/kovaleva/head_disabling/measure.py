@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from microtome.edits import Disable, parse
+from microtome.experiments.kit.judging import TEST
 from microtome.experiments.kit.paired_comparison import Outcome, baseline_row
 from microtome.experiments.kit.stored_predictions import score_on
 from microtome.experiments.kit.subject import CHECKPOINT, Subject
@@ -20,7 +21,6 @@ from microtome.experiments.kovaleva.head_disabling.head_sets import (
     Progress,
     kind_of,
 )
-from microtome.experiments.kovaleva.head_disabling.plan import TEST
 from microtome.experiments.kovaleva.head_disabling.report import best_head_edit
 from microtome.families import adapt
 from microtome.observe import sweep as disable

@@ -12,17 +12,16 @@ own first, in the baseline too.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from microtome.errors import RequestError
 from microtome.experiments.kit import arms
+from microtome.experiments.kit.judging import METRIC, TEST_SPLIT, chosen_metric, on_test_split
 from microtome.experiments.kit.layers import layer_chunks, layers_of
 from microtome.experiments.kit.options import Option
 from microtome.experiments.kit.subject import Subject
 from microtome.models.checkpoint import look_at_fetched
 from microtome.runs import Trial
-from microtome.tasks.reading.opening import open_data
 
 SECTION = "Kovaleva et al. 2019, Disabling self-attention heads"
 QUESTION = "Which heads and layers does the model need for this task?"
@@ -30,13 +29,12 @@ COLUMNS = (
     "layer", "head", "metric", "primary", "value", "delta", "low", "high", "p", "p_holm",
     "p_bh", "p_maxt",
 )  # fmt: skip
-TEST = "test"  # a split
 OPTIONS = (
     Option("how", "uniform", "uniform: 1/L; zero: no output at all"),
-    Option("metric", None, "of the task's, the one that is shown; its first unless given"),
+    METRIC,
     Option("splits", 5, "halves on which sets of heads are chosen; 0: no such sets", "whole"),
     Option("random_sets", 5, "random sets of 2, 4, 8, 16 heads, of each size", "whole"),
-    Option("test_split", False, "also score what dev rows pick on the test split", "flag"),
+    TEST_SPLIT,
     *arms.OPTIONS,
 )
 
@@ -95,33 +93,3 @@ def _check_counts(settings: Mapping[str, Any]) -> None:
     for option in OPTIONS:
         if option.name in ("splits", "random_sets") and settings[option.name] < 0:
             raise RequestError(f"{option.flag} must be 0 or more, got {settings[option.name]}")
-
-
-def chosen_metric(subject: Subject, settings: Mapping[str, Any]) -> str | None:
-    """``--metric``, or the task's primary one; None where rows have no labels to score."""
-    task = subject.dataset.task
-    metric: str | None = settings["metric"]
-    if metric is not None and metric not in task.metrics:
-        raise RequestError(
-            f"--metric must be one of {task.name}'s, {' or '.join(task.metrics) or 'none'},"
-            f" got {metric!r}"
-        )
-    return metric or task.primary
-
-
-def on_test_split(subject: Subject) -> Subject:
-    """The same model on the task's test split; one that isn't there or has no labels is refused."""
-    task, data = subject.dataset.task, subject.data
-    if data.is_file:
-        raise RequestError("--test-split needs a task with a test split", "a file has none")
-    if subject.dataset.split == TEST:
-        raise RequestError("--test-split picks on other rows than test's", "leave --split test out")
-    if TEST not in (split.name for split in task.splits):
-        raise RequestError(f"--test-split doesn't go with {task.name}: it has no test split")
-    rows = replace(data, split=TEST)
-    opened = open_data(rows)
-    if not opened.labelled:
-        raise RequestError(
-            f"--test-split doesn't go with {task.name}: its test rows have no labels here"
-        )
-    return replace(subject, data=rows, opened=opened)

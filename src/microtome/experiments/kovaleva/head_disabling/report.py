@@ -10,6 +10,7 @@ from typing import Any
 
 from microtome.errors import RunError
 from microtome.experiments.kit.head_tables import head_map
+from microtome.experiments.kit.judging import shown_rows
 from microtome.experiments.kit.learning import CONSTANT, constant_of, not_learnt
 from microtome.experiments.kit.wording import change, counted, percent, points
 from microtome.views import TidyRow, TidyRows, View, table_of
@@ -67,11 +68,6 @@ def _constant_row(rows: TidyRows, name: str) -> list[TidyRow]:
     """What one constant answer scores, as the last line of a table; none where rows don't say."""
     constant = constant_of([baseline_of(rows)])
     return [] if constant is None else [{name: CONSTANT, "value": constant}]
-
-
-def shown_rows(rows: TidyRows) -> list[TidyRow]:
-    """The rows of the metric that is shown: the one that their column ``primary`` names."""
-    return [row for row in rows if row["metric"] == row.get("primary", row["metric"])]
 
 
 def measured_rows(rows: TidyRows) -> list[TidyRow]:
