@@ -26,10 +26,13 @@ def evaluate(
     revision: str | None = None,
     json: given.Json = False,
 ) -> None:
-    """Measure a model with a task head: the task's official metrics, each with an interval.
+    """Measure a model as it is: the task's official metrics, each with an interval.
+
+    A model with a task head, an embedder on pairs or searches, a reranker, a tagger.
 
     Examples: microtome evaluate ./my-mrpc --task mrpc --data glue/MRPC
     microtome evaluate ./mine --data mine.csv --text-column review --label-column stars
+    microtome evaluate ./my-embedder --data ./scifact --split test
     """
     from microtome.models import resolve
     from microtome.tasks import open_data
@@ -57,7 +60,7 @@ def _draw(console: Console, scores: Evaluation) -> None:
     shown = score_rows(scores.scores, scores.primary)
     rows = [(*row, count) for row, count in zip(shown, counts, strict=True)]
     title = f"{scores.task}, {scores.split} (percent; * primary)"
-    console.print(table(title, ("metric", "score", "95 % interval", "rows"), rows))
+    console.print(table(title, ("metric", "score", "95 % interval", scores.unit), rows))
     for name, (threshold, value) in scores.thresholds.items():
         console.print(
             f"best no-answer threshold for {name}: {threshold:.3g} gives {100 * value:.2f} "

@@ -101,6 +101,7 @@ class Embedder:
     prompts: Mapping[str, str] = field(default_factory=dict)
     default_prompt: str | None = None  # by name
     max_length: int | None = None
+    similarity: str = "cosine"  # how embeddings are compared in a search
     path: str = ""
     is_folder: bool = False
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +11,9 @@ from numpy.typing import NDArray
 
 from microtome.errors import ModelError, RequestError
 from microtome.families import adapt
+from microtome.families.embedder import Embedder
+from microtome.families.head_kinds import head_of, is_embedder
+from microtome.observe.embedding import prompt_tokens
 from microtome.observe.predicting import predict
 from microtome.statistics import Metric
 from microtome.tasks import (
@@ -23,22 +27,41 @@ from microtome.tasks import (
     evaluate_spans,
     label_map,
 )
+from microtome.tasks.dataset import as_kind, kind_for
 from microtome.tasks.encoding.masking import MaskedTexts, masked
 from microtome.tasks.encoding.tagged import TaggedTexts, encode_tagged
 from microtome.tasks.encoding.texts import EMBEDDED_KINDS, TextPairs
 from microtome.tasks.scoring.evaluation import evaluate_embeddings, evaluate_tags
+from microtome.tasks.scoring.labels import tag_map
 from microtome.tasks.scoring.masked_tokens import evaluate_masked
+from microtome.tasks.scoring.ranking import SIMILARITIES, Similarity
+from microtome.tasks.task import Kind, Task
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 MULTI_LABEL = "multi_label_classification"
+EMBEDDER = "embedder"
 HEAD_OF_KIND: Mapping[str, str] = {
     "classification": "classification",
     "regression": "classification",
     "spans": "question-answering",
     "text": "mlm",
 }
+"""The heads that a fine-tuning makes."""
+
+_NEEDED: Mapping[Kind, str] = {
+    "classification": "classification",
+    "regression": "classification",
+    "multilabel": "classification",
+    "reranking": "classification",
+    "tokens": "token-classification",
+    "spans": "question-answering",
+    "similarity": EMBEDDER,
+    "retrieval": EMBEDDER,
+    "text": "mlm",
+}
+"""The head that is measured on each kind of data."""
 
 
 def evaluate(
@@ -48,36 +71,62 @@ def evaluate(
     *,
     max_length: int | None = None,
 ) -> Evaluation:
-    """The official scores of ``model`` on ``dataset``, each with an interval."""
+    """The official scores of ``model`` on ``dataset``, each with an interval.
+
+    Pairs with a number are scored by cosine where the model is an embedder.
+    """
+    dataset = as_kind(dataset, kind_for(dataset.task.kind, head_name(model)))
     check_fit(model, dataset)
     encoded = encode_to_score(model, tokenizer, dataset, max_length=max_length)
     return scored(model, dataset, encoded, predict(model, encoded))
 
 
+def head_name(model: PreTrainedModel) -> str | None:
+    """The head that decides what a model is measured on: "embedder" for one that has no other."""
+    return "embedder" if is_embedder(model) else head_of(model)
+
+
 def check_fit(model: PreTrainedModel, dataset: Dataset) -> None:
     """Refuse a model whose head can't answer the task."""
-    needed = HEAD_OF_KIND.get(dataset.task.kind)
-    if needed is None:
-        raise RequestError(f"{dataset.task.name} is {dataset.task.kind}, which isn't measured")
-    head = adapt(model).head
-    if needed == "mlm" != head:
+    task, needed = dataset.task, _NEEDED[dataset.task.kind]
+    head = head_name(model)
+    if head != needed:
+        raise _no_fit(task, needed, head)
+    if dataset.prompt is not None and needed != EMBEDDER:
+        raise RequestError("a prompt is for an embedder, and the model is none", "leave it out")
+    if needed == "token-classification":
+        tag_map(task, model.config.id2label, model.config.num_labels)
+    if needed != "classification":
+        return
+    gives_several = model.config.problem_type == MULTI_LABEL
+    if gives_several != (task.kind == "multilabel"):
+        one, several = "one label per text", "several labels per text"
+        has, gives = (one, several) if gives_several else (several, one)
         raise RequestError(
-            f"{dataset.task.name} has texts without labels, which only a masked LM is scored on,"
-            f" and the model has {f'a {head} head' if head else 'no head'}",
+            f"{task.name} has {has}, and the model gives {gives}",
+            f"give rows with {gives}, or fine-tune on these first",
+        )
+    # Refuses a head of another size, before anything is computed.
+    label_map(task, model.config.id2label, model.config.num_labels)
+
+
+def _no_fit(task: Task, needed: str, head: str | None) -> RequestError:
+    has = "is an embedder" if head == EMBEDDER else f"has {head or 'no head'}"
+    if needed == "mlm":
+        return RequestError(
+            f"{task.name} has texts without labels, which only a masked LM is scored on,"
+            f" and the model {has if head == EMBEDDER else f'has a {head} head' if head else has}",
             "name a label column: --label-column",
         )
-    if head != needed:
-        raise RequestError(
-            f"{dataset.task.name} needs a {needed} head, and the model has {head or 'no head'}",
-            "fine-tune it first: microtome finetune",
+    if needed == EMBEDDER:
+        return RequestError(
+            f"{task.name} ({task.kind}) needs an embedder, and the model {has}",
+            "give a sentence-transformers folder, or an encoder with --pooling cls or mean",
         )
-    if needed == "classification" and model.config.problem_type == MULTI_LABEL:
-        raise RequestError(
-            f"{dataset.task.name} has one label per text, and the model gives several",
-            "give rows with several labels each",
-        )
-    if needed == "classification":  # refuses a head of another size, before anything is computed
-        label_map(dataset.task, model.config.id2label, model.config.num_labels)
+    return RequestError(
+        f"{task.name} needs a {needed} head, and the model {has}",
+        "fine-tune it first: microtome finetune",
+    )
 
 
 def encode_for(
@@ -90,26 +139,56 @@ def encode_for(
 ) -> Encoded:
     """The rows as tokens, never longer than the model's position table.
 
-    The task's own ``stride`` gives way to a short table; another one is an order.
+    An embedder reads as much of a text as its folder says, unless a length was asked for. The
+    task's own ``stride`` gives way to a short table; another one is an order.
     """
     if tokenizer is None:
         raise ModelError(
             "the model's folder has no tokenizer, and texts have to be encoded",
             "put tokenizer.json next to the weights",
         )
-    family = adapt(model)
+    family, kind = adapt(model), dataset.task.kind
     most = min(family.n_positions, tokenizer.model_max_length)
-    length = min(max_length or dataset.task.hyperparameters.max_length, most)
+    embedder = family.embedder if kind in EMBEDDED_KINDS else None
+    asked = max_length or dataset.max_length or (embedder and embedder.max_length)
+    length = min(asked or dataset.task.hyperparameters.max_length, most)
     # The model decides, not the tokenizer: a generic one would leave a pair without segments.
     segments = family.uses_segments
-    if dataset.task.kind == "tokens":
+    if embedder is not None:
+        prompts, n_prompt = _prompts(embedder, tokenizer, dataset)
+        encoded = encode(dataset, tokenizer, max_length=length, segments=segments, prompts=prompts)
+        return replace(encoded, n_prompt=n_prompt)
+    if kind == "tokens":
         return encode_tagged(dataset, tokenizer, max_length=length, segments=segments)
-    if dataset.task.kind == "spans":
+    if kind == "spans":
         ordered = None if stride == dataset.task.hyperparameters.stride else stride
         return encode_windows(
             dataset, tokenizer, max_length=length, stride=ordered, segments=segments
         )
     return encode(dataset, tokenizer, max_length=length, segments=segments)
+
+
+def _prompts(
+    embedder: Embedder, tokenizer: PreTrainedTokenizerBase, dataset: Dataset
+) -> tuple[tuple[str, str], int]:
+    """What is put before queries and documents, and how many tokens of it aren't pooled.
+
+    A prompt that is named is the queries'; both texts of a pair get one prompt.
+    """
+    first = embedder.prompt(dataset.prompt)
+    second = first
+    if dataset.task.kind == "retrieval":
+        first = embedder.prompt_of_role("query") if dataset.prompt is None else first
+        second = embedder.prompt_of_role("document")
+    if embedder.include_prompt:
+        return (first, second), 0
+    counts = [prompt_tokens(tokenizer, prompt) for prompt in (first, second)]
+    if counts[0] != counts[1]:
+        raise RequestError(
+            f"prompts of {counts[0]} and {counts[1]} tokens, which the model doesn't pool, can't be"
+            " measured in one search"
+        )
+    return (first, second), counts[0]
 
 
 def encode_to_score(
@@ -144,8 +223,22 @@ def scored(
     if isinstance(encoded, TaggedTexts):
         return evaluate_tags(dataset, encoded, logits, model.config.id2label)
     if dataset.task.kind in EMBEDDED_KINDS:
-        return evaluate_embeddings(dataset, logits)
+        return evaluate_embeddings(dataset, logits, similarity=similarity_of(model, dataset))
     return evaluate_logits(dataset, logits, model.config.id2label)
+
+
+def similarity_of(model: PreTrainedModel, dataset: Dataset) -> Similarity:
+    """How a search compares embeddings: as the model's folder says. Pairs: always by cosine."""
+    embedder = adapt(model).embedder
+    if embedder is None or dataset.task.kind != "retrieval":
+        return "cosine"
+    for known in SIMILARITIES:
+        if embedder.similarity == known:
+            return known
+    raise RequestError(
+        f"the model compares embeddings by {embedder.similarity}, searches are measured by"
+        f" {' or '.join(SIMILARITIES)}"
+    )
 
 
 def outcome(dataset: Dataset, found: Evaluation, metric: str) -> NDArray[np.float64] | Metric:

@@ -53,6 +53,8 @@ class Dataset:
     tags: Tags | None = None  # tokens
     corpus: Corpus | None = None
     """Retrieval: the rows are the queries, and these are the documents that they search."""
+    max_length: int | None = None  # tokens per text that were asked for
+    prompt: str | None = None  # an embedder's, by name, that was asked for
 
     def __len__(self) -> int:
         return len(self.positions)
@@ -135,7 +137,8 @@ class Dataset:
         if max_length is None:
             return self
         changed = replace(self.task.hyperparameters, max_length=max_length)
-        return replace(self, task=replace(self.task, hyperparameters=changed))
+        task = replace(self.task, hyperparameters=changed)
+        return replace(self, task=task, max_length=max_length)
 
     def fraction(self, fraction: float, *, seed: int = 0) -> Dataset:
         """A training fraction: stratified by label, nested for one ``seed``, in file order."""
@@ -188,6 +191,16 @@ def as_kind(dataset: Dataset, kind: Kind) -> Dataset:
             "name the second text: --pair-column",
         )
     return replace(dataset, task=replace(task, kind=kind, metrics=METRICS_OF[kind]))
+
+
+def kind_for(kind: Kind, head: str | None) -> Kind:
+    """The kind as which a model with ``head`` reads rows that serve two ways.
+
+    Pairs with a number are similarity for an "embedder", regression for a "classification" head.
+    """
+    if kind == "regression" and head == "embedder":
+        return "similarity"
+    return "regression" if kind == "similarity" and head == "classification" else kind
 
 
 def dataset_of(source: RowSource) -> Dataset:

@@ -187,6 +187,14 @@ class Task:
         return self.metrics[0] if self.metrics else None
 
 
+UNIT_OF: dict[Kind, str] = {
+    "tokens": "sentences",
+    "similarity": "pairs",
+    "retrieval": "queries",
+    "reranking": "queries",
+}
+"""What is counted where it isn't rows: what is independent of each other."""
+
 METRICS_OF: dict[Kind, tuple[str, ...]] = {
     "regression": ("pearson", "spearman"),
     "multilabel": ("micro_f1", "macro_f1", "accuracy"),

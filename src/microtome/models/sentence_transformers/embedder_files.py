@@ -63,6 +63,7 @@ def read_embedder(folder: SentenceFolder, width: int) -> Embedder:
         prompts=folder.prompts,
         default_prompt=folder.default_prompt,
         max_length=folder.max_length,
+        similarity=folder.similarity,
         path=folder.modules[0].path,
         is_folder=True,
     )

@@ -90,6 +90,12 @@ class SentenceFolder:
         return {str(name): text for name, text in prompts.items() if isinstance(text, str)}
 
     @property
+    def similarity(self) -> str:
+        """How embeddings are compared: cosine unless the folder says otherwise."""
+        name = self.settings.get("similarity_fn_name")
+        return name[:40] if isinstance(name, str) else "cosine"
+
+    @property
     def default_prompt(self) -> str | None:
         """The name of the prompt that every text gets unless another one is asked for."""
         name = self.settings.get("default_prompt_name")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -45,6 +45,7 @@ class Encoded:
     special: NDArray[np.bool_]  # (T,), [CLS] [SEP] and the like
     segments: NDArray[np.uint8] | None  # (T,), None where the model has none
     n_truncated: int
+    n_prompt: int = field(default=0, kw_only=True)  # tokens at each text's start that are a prompt
 
     def __len__(self) -> int:
         return len(self.offsets) - 1

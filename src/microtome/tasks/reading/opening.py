@@ -8,7 +8,7 @@ from pathlib import Path
 from microtome.errors import DataError, RequestError
 from microtome.tasks.catalogue import find_task
 from microtome.tasks.data_spec import DataSpec
-from microtome.tasks.dataset import Dataset, dataset_of
+from microtome.tasks.dataset import Dataset, as_kind, dataset_of
 from microtome.tasks.reading.beir import CORPUS, beir_source, beir_splits, is_beir
 from microtome.tasks.reading.hub import hub_source
 from microtome.tasks.reading.own import own_columns, own_task
@@ -24,6 +24,8 @@ from microtome.tasks.reading.tables import column_names, format_as
 from microtome.tasks.task import Columns, Kind, Task
 
 DEFAULT_SPLIT = "dev"
+TWO_WAYS = ("regression", "similarity")
+"""Pairs with a number serve both kinds: see ``as_kind``."""
 
 
 def open_data(spec: DataSpec) -> Dataset:
@@ -50,7 +52,10 @@ def open_training(spec: DataSpec) -> tuple[Dataset, Dataset]:
 
 
 def _read(spec: DataSpec, source: RowSource) -> Dataset:
-    return dataset_of(replace(source, skip_unknown=spec.skip_unknown_labels))
+    rows = dataset_of(replace(source, skip_unknown=spec.skip_unknown_labels))
+    rows = replace(rows, prompt=spec.prompt)
+    # Own data is read as the kind that is named; a task's rows may serve another kind, too.
+    return rows if spec.task is None or spec.kind is None else as_kind(rows, spec.kind)
 
 
 def _both_sides(spec: DataSpec) -> tuple[Dataset, Dataset]:
@@ -128,7 +133,8 @@ def _check_options(spec: DataSpec, task: Task | None, path: Path | None) -> None
     """An option that would change nothing is refused."""
     if any((*spec.columns, spec.label_separator)) and (path is None or path.is_dir()):
         raise RequestError("columns expect a file", "name it: --data FILE")
-    if (spec.labels or spec.kind) and task is not None:
+    serves = task is not None and task.kind in TWO_WAYS and spec.kind in (None, *TWO_WAYS)
+    if task is not None and (spec.labels or (spec.kind and not serves)):
         raise RequestError(
             f"--labels and --kind don't go with {task.name}", "they are for own data"
         )

@@ -26,7 +26,7 @@ from microtome.tasks.scoring.answers import score_answer
 from microtome.tasks.scoring.ranking import Similarity
 from microtome.tasks.scoring.scores import Scores, as_json, scores_of, with_unlabelled
 from microtome.tasks.scoring.spans import SpanChoice, best_spans
-from microtome.tasks.task import answers_in
+from microtome.tasks.task import UNIT_OF, answers_in
 
 WITH_UNLABELLED = "accuracy_with_unlabelled"
 """SNLI's figure over all rows: those without a label count as wrong (98.24 % at most on test)."""
@@ -40,7 +40,7 @@ class Evaluation:
     a function of the rows' weights.
     ``thresholds`` (spans): the best no-answer threshold for each metric, and the score there.
     It was picked on these very rows, so it flatters. ``loss`` (a masked LM on plain text): nats per
-    masked token.
+    masked token. ``unit`` is what the counts of the scores count.
     """
 
     task: str
@@ -52,6 +52,7 @@ class Evaluation:
     outcomes: Mapping[str, Outcome] = field(default_factory=dict)
     thresholds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     loss: float | None = None
+    unit: str = "rows"
 
     def as_json(self) -> dict[str, object]:
         """The part of ``evaluate --json`` that the data decides."""
@@ -124,6 +125,7 @@ def _evaluation(dataset: Dataset, answered: Answered) -> Evaluation:
         dataset.notes + answered.notes,
         answered.predictions,
         answered.outcomes,
+        unit=UNIT_OF.get(dataset.task.kind, "rows"),
     )
 
 

@@ -7,7 +7,7 @@ files list the relevant ones first, and a model that can't tell passages apart w
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from microtome.tasks.reading.scanning import Corpus
 Indices = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 Similarity = Literal["cosine", "dot"]
+SIMILARITIES: tuple[Similarity, ...] = get_args(Similarity)
 
 N_TOP = 10
 CHUNK = 2**24  # scores held at once
