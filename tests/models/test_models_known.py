@@ -1,4 +1,4 @@
-"""Checkpoints that people have: recognised from their published configs, rebuilt small."""
+"""Checkpoints that people have: recognised from their classes and labels, rebuilt small."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def known_checkpoints() -> list[dict[str, Any]]:
     """Checkpoints that many people use, with the family and the job that each is taken for.
 
     Each has name, model_type, architecture, family and job; embedders their pooling, classifiers
-    the number of their labels. From their published configs, nothing is fetched.
+    the number of their labels. Nothing is fetched: the list says it.
     """
     items: list[dict[str, Any]] = json.loads(PUBLISHED.read_text(encoding="utf-8"))
     return [{**item, "family": facts_of(item["model_type"]).name} for item in items]

@@ -102,8 +102,9 @@ def encode_tagged(
 
     dtypes = _DTYPES | ({"segments": np.uint8} if with_segments else {})
     entry = stored(key, dtypes, write, keep=cache)
+    arrays: dict[str, Any] = {name: entry.arrays[name] for name in _DTYPES}
     return TaggedTexts(
-        **{name: entry.arrays[name] for name in _DTYPES},
+        **arrays,
         segments=entry.arrays.get("segments"),
         n_truncated=0,
         n_rows=len(dataset),

@@ -104,8 +104,9 @@ def encode_windows(
 
     dtypes = _DTYPES | ({"segments": np.uint8} if with_segments else {})
     entry = stored(key, dtypes, write, keep=cache)
+    arrays: dict[str, Any] = {name: entry.arrays[name] for name in _DTYPES}
     return Windows(
-        **{name: entry.arrays[name] for name in _DTYPES},
+        **arrays,
         segments=entry.arrays.get("segments"),
         n_truncated=entry.facts["n_truncated"],
         n_rows=entry.facts["n_rows"],
