@@ -46,10 +46,14 @@ def finetune(
 ) -> None:
     """Fine-tune a model on a task's training rows, with edits applied first if any are given.
 
+    Labels, numbers, tags of words, answers in a passage, relevance of passages train a head; a
+    BEIR folder or pairs with --kind similarity train an embedder.
+
     Without a recipe of your own, the papers' is used, or the learning rate that the model's card
     names. Killed half-way, the same command resumes after the last epoch, to the same weights.
 
-    Example: microtome finetune minilm --task micro-sentiment --edit "remove(5)" --out ./cut
+    Examples: microtome finetune minilm --task micro-sentiment --edit "remove(5)" --out ./cut
+    microtome finetune minilm --data train.conll --dev-data dev.conll --out ./tagger
     """
     from microtome.edits import Edits, parse
     from microtome.models import fetched, resolve
@@ -70,9 +74,11 @@ def finetune(
     with progress(f"training {model}") as advance:
         done = tune(
             source, train, dev, edits=edits, recipe=asked, seed=seed, fraction=fraction, out=out,
-            new_head=new_head, device=device,
+            new_head=new_head, pooling=rows.pooling, device=device,
             progress=lambda step: advance(step.step, step.n_steps, f"loss {step.loss:.3f}"),
         )  # fmt: skip
+    for note in done.notes:
+        log(f"note: {note}")
     document = done.as_json() | {"model": model}
     show(document, as_json=json, for_people=lambda console: _draw(console, done))
 

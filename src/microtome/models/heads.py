@@ -53,8 +53,8 @@ JOBS_OF_KIND: Mapping[str, tuple[Job, ...]] = {
 """The jobs whose models can answer each kind of data; sizes of heads are checked apart."""
 
 MULTI_LABEL = "multi_label_classification"
-# What CrossEncoder writes into config.json, by version.
-_CROSS_ENCODER_KEYS = ("sentence_transformers", "sbert_ce_default_activation_function")
+CROSS_ENCODER_KEYS = ("sentence_transformers", "sbert_ce_default_activation_function")
+"""What CrossEncoder writes into config.json, by version."""
 
 # The first parts of tensor names in a checkpoint file, by the head that they belong to. The names
 # of the encoder's tensors never begin with one of these, in any family.
@@ -110,7 +110,7 @@ def job_of(model: PreTrainedModel | Checkpoint) -> Job:
 def is_cross_encoder(checkpoint: Checkpoint) -> bool:
     """Whether a folder says that sentence-transformers scores pairs of texts with it."""
     says_so = sentence_settings(checkpoint.root).get("model_type") == "CrossEncoder"
-    return says_so or any(key in checkpoint.config for key in _CROSS_ENCODER_KEYS)
+    return says_so or any(key in checkpoint.config for key in CROSS_ENCODER_KEYS)
 
 
 def own_head(checkpoint: Checkpoint) -> HeadName:

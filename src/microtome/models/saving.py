@@ -94,8 +94,8 @@ def sentence_loader(model: PreTrainedModel) -> str | None:
 
 def copy_sentence_files(model: PreTrainedModel, provenance: Provenance, folder: Path) -> None:
     """What sentence-transformers needs besides the encoder, byte for byte: no edit concerns it."""
-    if sentence_loader(model) is None:
-        return
+    if sentence_loader(model) is None or provenance.head_is_fresh:
+        return  # a fresh head has nothing to do with the modules of its base
     for file in sentence_files(provenance.path):
         (folder / file).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(provenance.path / file, folder / file)

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from microtome.errors import RequestError
 from microtome.models.front_matter import learning_rate_of
+from microtome.models.sentence_transformers.folder import sentence_folder
 from microtome.tasks.task import Task
 
 Freeze = Literal["embeddings", "encoder"] | int | None
@@ -94,15 +95,21 @@ class Recipe:
 def recipe_for(task: Task, model_folder: Path | None = None) -> Recipe:
     """The papers' recipe for ``task``; the learning rate is the model card's where it names one.
 
+    Texts to embed are cut at the length that the model's folder says, if it says one.
+
     Example: ``recipe_for(find_task("sst2"), Path("my-model")).but(epochs=5)``
     """
     usual = task.hyperparameters
     rate = None if model_folder is None else learning_rate_of(model_folder)
+    length = None
+    if model_folder is not None and task.kind in ("similarity", "retrieval"):
+        folder = sentence_folder(model_folder)
+        length = None if folder is None else folder.max_length
     return Recipe(
         learning_rate=rate or usual.learning_rate,
         batch_size=usual.batch_size,
         epochs=usual.epochs,
-        max_length=usual.max_length,
+        max_length=length or usual.max_length,
         stride=usual.stride,
     )
 

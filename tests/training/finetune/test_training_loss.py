@@ -9,7 +9,8 @@ import torch
 from microtome.families import adapt
 from microtome.observe.evaluation import encode_for
 from microtome.training.finetune.examples import examples_of
-from microtome.training.finetune.forward import logits_of, summed_loss
+from microtome.training.finetune.forward import logits_of
+from microtome.training.finetune.losses import summed_loss
 from support.tiny import ANSWERING, FAMILY_TYPES, tiny_model
 from support.training_rows import rows, tokenizer_for
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import cast
@@ -21,10 +22,18 @@ from microtome.families.embedder import (
     Step,
 )
 from microtome.models.configuration import MAX_CONFIG_BYTES, read_object
-from microtome.models.sentence_transformers.folder import POOLING, Module, SentenceFolder
+from microtome.models.sentence_transformers.folder import (
+    ENCODER,
+    ENCODER_SETTINGS,
+    MODULES,
+    POOLING,
+    Module,
+    SentenceFolder,
+)
 from microtome.models.weights import FLOATS, stored_tensors
 
 WEIGHTS = "model.safetensors"
+LIBRARY = "sentence_transformers.models."  # where every version finds its modules
 POOLINGS_BY_NAME = ("cls", "mean")
 SENTENCE = "sentence_embedding"  # what every module after pooling reads and writes
 
@@ -45,6 +54,25 @@ def bare_embedder(pooling: str) -> Embedder:
         expected = " or ".join(POOLINGS_BY_NAME)
         raise RequestError(f"pooling must be {expected}, got {pooling!r}")
     return Embedder((cast(PoolingMode, pooling),))
+
+
+def write_embedder(folder: Path, embedder: Embedder, width: int) -> None:
+    """Let ``folder``, which has a bare encoder, say how sentence-transformers pools it."""
+    kinds = {ENCODER: "", POOLING: f"1_{POOLING}"}
+    modules = [
+        {"idx": place, "name": str(place), "path": path, "type": f"{LIBRARY}{kind}"}
+        for place, (kind, path) in enumerate(kinds.items())
+    ]
+    pooling: dict[str, object] = {"word_embedding_dimension": width}
+    pooling |= {key: mode in embedder.modes for key, mode in _MARKS.items()}
+    (folder / kinds[POOLING]).mkdir()
+    settings = {"max_seq_length": embedder.max_length, "do_lower_case": False}
+    for name, content in (
+        (MODULES, modules),
+        (f"{kinds[POOLING]}/config.json", pooling),
+        (ENCODER_SETTINGS[0], settings),
+    ):
+        (folder / name).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
 
 def read_embedder(folder: SentenceFolder, width: int) -> Embedder:

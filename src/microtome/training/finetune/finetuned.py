@@ -12,7 +12,10 @@ from numpy.typing import NDArray
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from microtome import files
+from microtome.families import adapt
+from microtome.families.embedder import attach_embedder, embedder_of
 from microtome.models import attach, provenance_of, save
+from microtome.models.sentence_transformers.embedder_files import write_embedder
 from microtome.statistics import Interval
 from microtome.surgery import Certificate, Check
 from microtome.tasks import Evaluation
@@ -46,6 +49,7 @@ class Finetuned:
     threads: int
     seconds: float  # of this call
     model: PreTrainedModel
+    notes: tuple[str, ...] = ()
 
     @property
     def scores(self) -> dict[str, Interval]:
@@ -84,10 +88,19 @@ def save_finetuned(
         "threads": result.threads,
         "scores": {name: score_json(score) for name, score in result.scores.items()},
         "primary": result.primary,
+        "notes": list(result.notes),
     }
+    family = adapt(result.model)
+    bare = family.embedder
+    if bare is not None and not bare.is_folder:
+        length = min(result.recipe.max_length, family.n_positions, tokenizer.model_max_length)
+        attach_embedder(result.model, replace(bare, max_length=length, is_folder=True))
 
     def add_record(folder: Path) -> Mapping[str, object] | None:
         files.write_json(folder / RECORD, record)
+        saved = embedder_of(result.model)
+        if saved is not None and saved is not bare:
+            write_embedder(folder, saved, family.shape.width)
         return None if result.certificate is None else result.certificate.as_json()
 
     result.model.config.microtome_task = result.task
@@ -96,6 +109,8 @@ def save_finetuned(
         # The base's dtype may be half precision; these weights were trained and scored in single.
         attach(result.model, replace(origin, dtype="float32"))
     save(result.model, result.out, tokenizer=tokenizer, prove=add_record)
+    if bare is not None:
+        attach_embedder(result.model, bare)  # the folder it came from is still without modules
 
 
 def stored_certificate(history: Mapping[str, Any] | None) -> Certificate | None:

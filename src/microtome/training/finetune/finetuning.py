@@ -25,14 +25,15 @@ from microtome.observe.predicting import predict
 from microtome.requests import check_same
 from microtome.surgery import Certificate
 from microtome.tasks import Dataset, Encoded, Evaluation
-from microtome.training.finetune.examples import check_trainable, examples_of
+from microtome.tasks.dataset import as_kind
+from microtome.training.finetune.examples import check_recipe, check_trainable, examples_of
 from microtome.training.finetune.finetuned import (
     RECORD,
     Finetuned,
     save_finetuned,
     stored_certificate,
 )
-from microtome.training.finetune.heads import load_for_task
+from microtome.training.finetune.heads import load_for_task, pooling_notes
 from microtome.training.finetune.loop import OnStep, Outcome, train
 from microtome.training.finetune.processes import join_processes, own_device
 from microtome.training.finetune.state import KIND, Epoch, Workplace
@@ -53,6 +54,7 @@ def finetune(
     fraction: float = 1.0,
     out: str | PathLike[str] | None = None,
     new_head: bool = False,
+    pooling: str | None = None,
     watch: bool = True,
     save_minutes: float = 5.0,
     device: str | torch.device = "cpu",
@@ -68,6 +70,8 @@ def finetune(
       request that was killed resumes there from its last state, which is stored after every epoch
       and every ``save_minutes``; one that is complete is loaded, not trained again.
     - ``new_head``: replace a head that was made for something else, which is refused otherwise.
+    - ``pooling``: how an encoder without a task head is pooled where texts are embedded (retrieval,
+      similarity), ``cls`` or ``mean`` (default). Pairs with a number then train an embedder.
     - ``watch``: score dev after every epoch; without it at the end alone, unless the best epoch is
       to be kept.
 
@@ -78,10 +82,13 @@ def finetune(
         done.scores["accuracy"]      # on dev, with an interval
     """
     started = time.perf_counter()
+    if pooling is not None and train_rows.task.kind == "regression":
+        train_rows, dev_rows = (as_kind(rows, "similarity") for rows in (train_rows, dev_rows))
     check_trainable(train_rows, dev_rows)
     source = fetched(model if isinstance(model, Source) else resolve(model))
     seeds, device = seeds or Seeds.of(seed), own_device(device)
     recipe = recipe or recipe_for(train_rows.task, source.path)
+    check_recipe(train_rows.task, recipe)
     job = _Job(
         source=source,
         edits=as_edits(edits),
@@ -92,13 +99,15 @@ def finetune(
         dev_rows=dev_rows,
         tokenizer=_tokenizer(source),
         base=load_for_task(
-            source, train_rows.task, seed=seeds.init, new_head=new_head, device=device
+            source, train_rows.task, seed=seeds.init, new_head=new_head, pooling=pooling,
+            device=device,
         ),
+        notes=pooling_notes(source, train_rows.task, pooling),
         out=None if out is None else Path(out).expanduser(),
         watch=watch or recipe.keep == "best",
         save_minutes=save_minutes,
         started=started,
-    )
+    )  # fmt: skip
     if job.out is not None and (job.out / RECORD).is_file():
         return _reopened(job, job.out, device)
     return _trained(job, progress)
@@ -117,6 +126,7 @@ class _Job:
     dev_rows: Dataset
     tokenizer: PreTrainedTokenizerBase
     base: PreTrainedModel
+    notes: tuple[str, ...]
     out: Path | None
     watch: bool
     save_minutes: float
@@ -135,8 +145,15 @@ class _Job:
             "rows": self.rows.content_hash,
             "dev_rows": self.dev_rows.content_hash,
             "seeds": asdict(self.seeds),
+            **self._embedding,
             **self.recipe.as_json(),
         }
+
+    @property
+    def _embedding(self) -> dict[str, object]:
+        """What decides an embedder besides the model's content."""
+        embedder = adapt(self.base).embedder
+        return {} if embedder is None else {"pooling": list(embedder.modes)}
 
     def encoded(self, dataset: Dataset, model: PreTrainedModel) -> Encoded:
         """The rows as tokens for ``model``."""
@@ -182,6 +199,7 @@ class _Job:
             threads=threads,
             seconds=time.perf_counter() - self.started,
             model=model,
+            notes=self.notes,
         )
 
 

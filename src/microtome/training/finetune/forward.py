@@ -1,8 +1,7 @@
 """The forward pass in training: packed rows through the family's pieces, autograd and dropout on.
 
 The same pieces as in ``observe``; what differs is written for the way back: tensors are cut by
-``split`` and joined by ``cat``, whose gradients are one copy instead of one per group. A
-loss is summed over rows: the caller divides by the effective batch.
+``split`` and joined by ``cat``, whose gradients are one copy instead of one per group.
 """
 
 from __future__ import annotations
@@ -16,11 +15,13 @@ from torch.nn import functional
 from microtome.families.seam import Family
 from microtome.observe.forward import added_scores, read
 from microtome.observe.packing import Chunk, Group
-from microtome.tasks.task import Kind
 
 
 def logits_of(family: Family, chunk: Chunk, *, dropped: frozenset[int] = frozenset()) -> Tensor:
-    """The head's logits, (n, labels) or (T, 2); the layers in ``dropped`` are left out."""
+    """What the head gives, as ``observe.predict`` has it; the layers in ``dropped`` are left out.
+
+    Logits (n, labels), by token (T, labels) or (T, 2), or an embedder's embeddings (n, D').
+    """
     states = family.embed(chunk.ids, chunk.positions, chunk.segments)  # (T, D)
     last = family.shape.n_layers - 1
     for index in range(last):
@@ -88,27 +89,3 @@ def attend(
 def _by_text(values: Tensor, group: Group) -> Tensor:
     """(n·L, H, Dh) → (n, H, L, Dh)."""
     return values.reshape(group.n_texts, -1, *values.shape[1:]).transpose(1, 2)
-
-
-def summed_loss(kind: Kind, logits: Tensor, targets: Tensor, chunk: Chunk) -> Tensor:
-    """Cross-entropy, squared error, or the mean of the start's and the end's cross-entropy."""
-    logits = logits.float()  # half-precision losses lose what small gradients need
-    if kind == "regression":
-        return functional.mse_loss(logits[:, 0], targets.float(), reduction="sum")
-    if kind == "spans":
-        return _span_loss(logits, targets, chunk)
-    return functional.cross_entropy(logits, targets, reduction="sum")
-
-
-def _span_loss(logits: Tensor, targets: Tensor, chunk: Chunk) -> Tensor:
-    """Over the tokens of each window; transformers lets the softmax run over padding, too."""
-    losses, before = [], 0
-    parts = torch.split(logits, [group.n_texts * group.length for group in chunk.groups])
-    for group, part in zip(chunk.groups, parts, strict=True):
-        by_text = part.view(group.n_texts, group.length, 2).transpose(1, 2)  # (n, 2, L)
-        places = targets[before : before + group.n_texts]  # (n, 2)
-        losses.append(
-            functional.cross_entropy(by_text.flatten(0, 1), places.flatten(), reduction="sum") / 2
-        )
-        before += group.n_texts
-    return torch.stack(losses).sum()

@@ -13,15 +13,17 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import torch
+from torch import Tensor
 from transformers import PreTrainedModel
 
-from microtome.errors import Diverged
+from microtome.errors import Diverged, RequestError
 from microtome.families import adapt
 from microtome.families.seam import Family
 from microtome.observe.texts import IntArray
 from microtome.training.finetune.examples import Batches, Examples
-from microtome.training.finetune.forward import logits_of, summed_loss
+from microtome.training.finetune.forward import logits_of
 from microtome.training.finetune.freezing import check_layerdrop, dropped_layers, freeze_
+from microtome.training.finetune.losses import backward_by_parts, pair_loss, summed_loss
 from microtome.training.finetune.processes import Processes
 from microtome.training.finetune.state import Epoch, Workplace, resumed
 from microtome.training.optimisation import Optimizer, rate_factor
@@ -75,6 +77,11 @@ def train(
     """
     family, processes = adapt(model), processes or Processes()
     check_layerdrop(family, recipe.layerdrop)
+    if examples.pairs is not None and processes.count > 1:
+        raise RequestError(
+            f"pairs of a batch are compared with each other, got {processes.count} processes",
+            "train in one process",
+        )
     frozen = freeze_(family, recipe.freeze)
     optimizer = Optimizer(
         {name: value for name, value in model.named_parameters() if value.requires_grad},
@@ -134,7 +141,9 @@ class Stepping:
         )
         while True:
             try:
-                return self._accumulated(share, len(rows), dropped)
+                if self.examples.pairs is not None:
+                    return self._compared(step, rows, dropped)
+                return self._accumulated(share, self.examples.n_terms(rows), dropped)
             except (RuntimeError, MemoryError) as error:
                 if not is_out_of_memory(error) or self.micro_batch_size == 1:
                     raise
@@ -142,7 +151,7 @@ class Stepping:
             self.family.model.zero_grad(set_to_none=True)
             self.micro_batch_size = math.ceil(min(self.micro_batch_size, len(share)) / 2)
 
-    def _accumulated(self, share: IntArray, n_rows: int, dropped: frozenset[int]) -> float:
+    def _accumulated(self, share: IntArray, n_terms: int, dropped: frozenset[int]) -> float:
         device = self.family.model.device
         total = 0.0
         for start in range(0, len(share), self.micro_batch_size):
@@ -150,10 +159,27 @@ class Stepping:
             chunk, targets = self.examples.batch(micro, device)
             with autocast(device, self.recipe.precision):
                 logits = logits_of(self.family, chunk, dropped=dropped)
-                loss = summed_loss(self.examples.kind, logits, targets, chunk) / n_rows
+                loss = summed_loss(self.examples.kind, logits, targets, chunk) / n_terms
             loss.backward()  # type: ignore[no-untyped-call]
             total += float(loss.detach())
         return total
+
+    def _compared(self, step: int, rows: IntArray, dropped: frozenset[int]) -> float:
+        """Gradients of a loss that compares all pairs of the batch, in micro-batches as well."""
+        examples, device = self.examples, self.family.model.device
+
+        def embedded(part: IntArray) -> Tensor:
+            """(2, n, D) in the order of ``part``, with the same dropout each time."""
+            chunk = examples.pair_batch(part, device)
+            drawn = derived(self.seeds.dropout, step, int(part[0]))
+            with random_numbers(drawn, device), autocast(device, self.recipe.precision):
+                outputs = logits_of(self.family, chunk, dropped=dropped)
+            by_text = torch.from_numpy(np.argsort(chunk.texts)).to(device)
+            return outputs[by_text].view(2, len(part), -1)
+
+        size, targets = self.micro_batch_size, examples.pair_targets(rows, device)
+        parts = [rows[start : start + size] for start in range(0, len(rows), size)]
+        return backward_by_parts(embedded, parts, lambda e: pair_loss(examples.kind, e, targets))
 
 
 def is_out_of_memory(error: BaseException) -> bool:

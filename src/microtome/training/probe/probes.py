@@ -107,6 +107,12 @@ def collect(
             f"a probe reads one state per text, and {train.task.name} needs places in a passage",
             "probe a classification or regression task",
         )
+    if train.task.kind not in ("classification", "regression"):
+        raise RequestError(
+            f"a probe gives one label or number per text, and {train.task.name} is"
+            f" {train.task.kind}",
+            "probe a classification or regression task",
+        )
     source = fetched(model if isinstance(model, Source) else resolve(model))
     chosen = as_edits(edits)
     base = load(source, head="none", device=device)
