@@ -42,14 +42,6 @@ if TYPE_CHECKING:
 
 MULTI_LABEL = "multi_label_classification"
 EMBEDDER = "embedder"
-HEAD_OF_KIND: Mapping[str, str] = {
-    "classification": "classification",
-    "regression": "classification",
-    "spans": "question-answering",
-    "text": "mlm",
-}
-"""The heads that a fine-tuning makes."""
-
 _NEEDED: Mapping[Kind, str] = {
     "classification": "classification",
     "regression": "classification",

@@ -14,7 +14,7 @@ from microtome.observe.evaluation import encode_for
 from microtome.training.finetune import loop
 from microtome.training.finetune.examples import examples_of
 from microtome.training.finetune.forward import logits_of
-from microtome.training.finetune.losses import summed_loss
+from microtome.training.finetune.losses import order_loss, pair_loss, summed_loss
 from microtome.training.finetune.processes import Processes
 from microtome.training.recipe import Recipe, Seeds
 from support.tiny import FAMILY_TYPES, tiny_model
@@ -178,11 +178,11 @@ def plain_embeddings(model, tokenizer, texts: list[str], pooling: str) -> torch.
     return pooled / pooled.norm(dim=1, keepdim=True)
 
 
-def contrastive_by_hand(queries, documents, pairs, relevant) -> torch.Tensor:
+def contrastive_by_hand(queries, documents, pairs, relevant, sharpness=20.0) -> torch.Tensor:
     total = torch.zeros(())
     for query, own in pairs:
         others = [d for _, d in pairs if (query, d) not in relevant]
-        exponents = [20 * (queries[query] @ documents[d]) for d in [own, *others]]
+        exponents = [sharpness * (queries[query] @ documents[d]) for d in [own, *others]]
         total = total + torch.logsumexp(torch.stack(exponents), 0) - exponents[0]
     return total / len(pairs)
 
@@ -205,6 +205,15 @@ def test_the_contrastive_loss_is_the_one_by_hand(family_type, pooling, tmp_path)
     theirs.backward()
     assert ours == pytest.approx(float(theirs.detach()), abs=1e-4)
     assert_same(our_gradients, gradients(model))
+
+
+def test_an_embedder_that_searches_by_dot_product_learns_by_it():
+    embeddings = torch.randn(2, 6, 8, generator=torch.Generator().manual_seed(0))
+    by_dot = Embedder(("mean",), similarity="dot")
+    ours = pair_loss(by_dot, "retrieval", embeddings, torch.ones(6, 6, dtype=torch.bool))
+    pairs = [(i, i) for i in range(6)]
+    theirs = contrastive_by_hand(*embeddings, pairs, set(pairs), sharpness=1.0)
+    assert float(ours) == pytest.approx(float(theirs), abs=1e-5)
 
 
 @pytest.mark.parametrize("family_type", ["bert", "modernbert", "albert"])
@@ -265,9 +274,7 @@ def test_a_part_that_is_embedded_twice_has_the_same_dropout(tmp_path, monkeypatc
     assert not torch.allclose(outputs[4].detach(), first)  # another step, another dropout
 
 
-def test_a_perfect_order_costs_nothing_and_a_wrong_one_its_distance(tmp_path):
-    from microtome.training.finetune.losses import order_loss
-
+def test_a_perfect_order_costs_nothing_and_a_wrong_one_its_distance():
     angles = torch.tensor([0.0, 0.6, 1.2])
     fixed = torch.tensor([[1.0, 0.0]] * 3)
     turned = torch.stack([angles.cos(), angles.sin()], 1)

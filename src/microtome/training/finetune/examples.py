@@ -194,6 +194,11 @@ def check_trainable(train: Dataset, dev: Dataset) -> None:
             )
         if not len(dataset):
             raise DataError(f"{dataset.task.name} {dataset.split} has no rows")
+    if train.prompt is not None and train.task.kind not in EMBEDDED_KINDS:
+        raise RequestError(
+            f"a prompt is for an embedder, and {train.task.name} ({train.task.kind}) trains a head",
+            "leave it out",
+        )
     if (train.task.kind, train.labels) != (dev.task.kind, dev.labels):
         raise RequestError(
             f"training and dev rows must be of one task, got {train.task.name} and {dev.task.name}",

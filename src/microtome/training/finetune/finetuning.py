@@ -87,7 +87,8 @@ def finetune(
     check_trainable(train_rows, dev_rows)
     source = fetched(model if isinstance(model, Source) else resolve(model))
     seeds, device = seeds or Seeds.of(seed), own_device(device)
-    recipe = recipe or recipe_for(train_rows.task, source.path)
+    usual = recipe_for(train_rows.task, source.path).but(max_length=train_rows.max_length)
+    recipe = recipe or usual
     check_recipe(train_rows.task, recipe)
     job = _Job(
         source=source,
@@ -153,7 +154,9 @@ class _Job:
     def _embedding(self) -> dict[str, object]:
         """What decides an embedder besides the model's content."""
         embedder = adapt(self.base).embedder
-        return {} if embedder is None else {"pooling": list(embedder.modes)}
+        if embedder is None:
+            return {}
+        return {"pooling": list(embedder.modes), "prompt": self.rows.prompt}
 
     def encoded(self, dataset: Dataset, model: PreTrainedModel) -> Encoded:
         """The rows as tokens for ``model``."""

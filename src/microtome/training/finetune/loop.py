@@ -166,7 +166,9 @@ class Stepping:
 
     def _compared(self, step: int, rows: IntArray, dropped: frozenset[int]) -> float:
         """Gradients of a loss that compares all pairs of the batch, in micro-batches as well."""
-        examples, device = self.examples, self.family.model.device
+        examples, embedder = self.examples, self.family.embedder
+        device = self.family.model.device
+        assert embedder is not None
 
         def embedded(part: IntArray) -> Tensor:
             """(2, n, D) in the order of ``part``, with the same dropout each time."""
@@ -179,7 +181,9 @@ class Stepping:
 
         size, targets = self.micro_batch_size, examples.pair_targets(rows, device)
         parts = [rows[start : start + size] for start in range(0, len(rows), size)]
-        return backward_by_parts(embedded, parts, lambda e: pair_loss(examples.kind, e, targets))
+        return backward_by_parts(
+            embedded, parts, lambda e: pair_loss(embedder, examples.kind, e, targets)
+        )
 
 
 def is_out_of_memory(error: BaseException) -> bool:

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from microtome.families.embedder import Embedder
 from microtome.observe.packing import Chunk
 from microtome.observe.texts import IntArray
 from microtome.tasks.task import Kind
@@ -58,10 +59,10 @@ def _span_loss(logits: Tensor, targets: Tensor, chunk: Chunk) -> Tensor:
     return torch.stack(losses).sum()
 
 
-def pair_loss(kind: Kind, embeddings: Tensor, targets: Tensor) -> Tensor:
+def pair_loss(embedder: Embedder, kind: Kind, embeddings: Tensor, targets: Tensor) -> Tensor:
     """The loss of a batch of pairs (2, n, D), by what ``Examples.pair_targets`` gives."""
     if kind == "retrieval":
-        return contrastive_loss(embeddings, targets)
+        return contrastive_loss(embeddings, targets, by_cosine=embedder.similarity != "dot")
     return order_loss(embeddings, targets)
 
 
