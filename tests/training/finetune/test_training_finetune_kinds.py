@@ -14,6 +14,7 @@ from seqeval.scheme import IOB2
 from sklearn.metrics import average_precision_score, f1_score
 from transformers import AutoModelForSequenceClassification, AutoModelForTokenClassification
 
+from microtome.cli import run
 from microtome.errors import DataError, RequestError
 from microtome.models import job_of, load
 from microtome.models.checkpoint import look_at
@@ -265,3 +266,18 @@ def test_rows_without_labels_are_refused(model, tmp_path):
     train, dev = both("tokens", tmp_path)
     with pytest.raises(DataError, match="has no labels to train on"):
         finetune(model, replace(train, labelled=False), dev, recipe=RECIPE)
+
+
+def test_the_command_says_what_is_wrong_in_a_line(model, tmp_path, capsys):
+    retrieval_rows(tmp_path, n=12)
+    data = ["--data", str(tmp_path / "beir-12-0"), "--out", str(tmp_path / "out")]
+    assert run(["finetune", str(model), *data, "--batch-size", "1"]) == 2
+    assert "batch_size must be 2 or more" in capsys.readouterr().err
+    assert run(["finetune", str(model), *data, "--pooling", "max"]) == 2
+    assert "pooling must be cls or mean, got 'max'" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+    assert run(["finetune", str(model), *data, "--epochs", "1", "--json"]) == 0
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["primary"] == "ndcg_at_10"
+    assert "note: " in printed.err
+    assert "the mean is taken" in printed.err
