@@ -27,6 +27,7 @@ class Benchmark:
 
 BENCHMARKS = (
     Benchmark("observe_sweep", "head and layer sweep (J1)"),
+    Benchmark("observe_search", "head and layer sweep of an embedder on a search"),
     Benchmark("observe_decode", "decoding of every depth (J2)"),
     Benchmark("observe_attention", "attention statistics (J3)"),
     Benchmark("observe_memory", "memory while the data grow"),

@@ -123,13 +123,13 @@ def test_what_dev_rows_pick_is_scored_on_test_rows(mrpc, done, metric):
 def test_only_the_picked_targets_run_on_test(mrpc, tmp_path, monkeypatch):
     folder, data, *_ = mrpc
     swept = []
-    sweep = head_sets.sweep
+    sweep = head_sets.swept_answers
 
-    def counted(model, encoded, targets, **settings):
+    def counted(model, dataset, encoded, targets, **settings):
         swept.append((len(encoded), len(targets)))
-        return sweep(model, encoded, targets, **settings)
+        return sweep(model, dataset, encoded, targets, **settings)
 
-    monkeypatch.setattr(head_sets, "sweep", counted)
+    monkeypatch.setattr(head_sets, "swept_answers", counted)
     subject = subject_of(str(folder), DataSpec("mrpc", path=data))
     study_here("head-disabling", subject, tmp_path / "run", test_split=True, splits=0)
     assert {n_rows for n_rows, _ in swept} == {N_TEST}
@@ -212,13 +212,13 @@ def slow_greedy(mrpc, n_splits):
 def test_sets_chosen_greedily_equal_the_slow_way_and_take_one_pass(mrpc, tmp_path, monkeypatch):
     folder, data, *_ = mrpc
     passes = []
-    sweep = head_sets.sweep
+    sweep = head_sets.swept_answers
 
-    def counted(model, encoded, targets, **settings):
+    def counted(model, dataset, encoded, targets, **settings):
         passes.append(list(targets))
-        return sweep(model, encoded, targets, **settings)
+        return sweep(model, dataset, encoded, targets, **settings)
 
-    monkeypatch.setattr(head_sets, "sweep", counted)
+    monkeypatch.setattr(head_sets, "swept_answers", counted)
     subject = subject_of(str(folder), DataSpec("mrpc", path=data))
     settings = {"splits": 4, "metric": "accuracy"}
     part = study_here("head-disabling", subject, tmp_path / "run", **settings).parts[0]

@@ -37,6 +37,7 @@ from microtome.statistics import (
     value_of,
 )
 from microtome.tasks import Dataset
+from microtome.tasks.task import UNIT_OF
 
 Scores = NDArray[np.float64]
 Outcome = Scores | Metric  # a score for every row, or a function of row weights
@@ -53,6 +54,7 @@ def baseline_row(baseline: Outcome, dataset: Dataset, *, metric: str) -> dict[st
         "target": "baseline", "metric": metric, "value": found.value, "value_low": found.low,
         "value_high": found.high, "delta": 0.0, "low": None, "high": None, "n": found.n,
         "p": None, "p_holm": None, "p_bh": None, "p_maxt": None,
+        "unit": UNIT_OF.get(dataset.task.kind, "rows"),
     }  # fmt: skip
 
 

@@ -16,7 +16,17 @@ from microtome.models.building import outline
 from microtome.models.tokenizers import load_tokenizer
 from microtome.observe.evaluation import encode_for, outcome
 from microtome.statistics import value_of
-from microtome.tasks import Dataset, Evaluation, Windows, evaluate_logits, evaluate_spans
+from microtome.tasks import (
+    Dataset,
+    Evaluation,
+    TaggedTexts,
+    Windows,
+    evaluate_embeddings,
+    evaluate_logits,
+    evaluate_spans,
+    evaluate_tags,
+)
+from microtome.tasks.encoding.texts import EMBEDDED_KINDS
 from microtome.tasks.scoring.ensembles import ensemble_logits, ensemble_spans
 from microtome.training.recipe import recipe_for
 
@@ -26,26 +36,26 @@ Indices = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Judge:
-    """Scores logits on one data set; questions need their windows, and these a tokenizer."""
+    """Scores logits on one data set; questions and tags need their tokens and so a tokenizer."""
 
     dataset: Dataset
-    windows: Windows | None
+    encoded: Windows | TaggedTexts | None
 
     @classmethod
     def of(cls, dataset: Dataset, model: Path) -> Judge:
         """The judge of logits that a fine-tuning of ``model`` left on ``dataset``."""
-        if dataset.task.kind != "spans":
+        if dataset.task.kind not in ("spans", "tokens"):
             return cls(dataset, None)
         recipe = recipe_for(dataset.task)
-        windows = encode_for(
+        encoded = encode_for(
             outline(model),
             load_tokenizer(model),
             dataset,
             max_length=recipe.max_length,
             stride=recipe.stride,
         )
-        assert isinstance(windows, Windows)
-        return cls(dataset, windows)
+        assert isinstance(encoded, (Windows, TaggedTexts))
+        return cls(dataset, encoded)
 
     @property
     def metric(self) -> str:
@@ -60,9 +70,14 @@ class Judge:
 
     def check(self, logits: Logits) -> None:
         """Refuse logits of other rows."""
-        n_wanted = len(self.dataset) if self.windows is None else len(self.windows.ids)
+        n_wanted, what = len(self.dataset), "rows"
+        if self.encoded is not None:
+            n_wanted, what = len(self.encoded.ids), "tokens"
+        elif self.dataset.corpus is not None:
+            n_wanted, what = n_wanted + len(self.dataset.corpus.positions), "texts"
+        elif self.dataset.task.kind == "similarity":
+            n_wanted, what = 2 * n_wanted, "texts"
         if len(logits) != n_wanted:
-            what = "rows" if self.windows is None else "tokens"
             raise RunError(
                 f"expected stored logits of {n_wanted} {what}, got {len(logits)}",
                 "the rows are no longer those of the run",
@@ -71,10 +86,15 @@ class Judge:
     def evaluation(self, logits: Logits) -> Evaluation:
         """All scores, with intervals."""
         self.check(logits)
-        if self.windows is not None:
-            return evaluate_spans(self.dataset, self.windows, logits[:, 0], logits[:, 1])
+        if isinstance(self.encoded, Windows):
+            return evaluate_spans(self.dataset, self.encoded, logits[:, 0], logits[:, 1])
         # A fine-tuning puts a head's outputs into the task's order.
-        return evaluate_logits(self.dataset, logits, dict(enumerate(self.dataset.task.labels)))
+        names = dict(enumerate(self.dataset.task.labels))
+        if self.encoded is not None:
+            return evaluate_tags(self.dataset, self.encoded, logits, names)
+        if self.dataset.task.kind in EMBEDDED_KINDS:
+            return evaluate_embeddings(self.dataset, logits)
+        return evaluate_logits(self.dataset, logits, names)
 
     def outcomes(self, logits: Logits) -> dict[str, Outcome]:
         """Every metric of the task, ready to be paired with another's."""
@@ -83,8 +103,8 @@ class Judge:
 
     def ensemble(self, members: Sequence[Logits]) -> Logits:
         """Several models as one."""
-        if self.windows is not None:
-            return ensemble_spans(self.windows, members)
+        if isinstance(self.encoded, Windows):
+            return ensemble_spans(self.encoded, members)
         return ensemble_logits(self.dataset.task, members)
 
 

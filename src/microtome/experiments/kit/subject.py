@@ -17,12 +17,13 @@ from microtome.errors import DataError, RequestError
 from microtome.experiments.catalogue import function_of
 from microtome.models.checkpoint import look_at, look_at_fetched
 from microtome.models.contents import content_hash, tokenizer_hash
-from microtome.models.heads import own_head, stored_labels
+from microtome.models.heads import LABELLED, job_of, own_head, stored_labels
 from microtome.models.source import fetched, resolve
 from microtome.runs import Trial
 from microtome.tasks.data_spec import DataSpec
-from microtome.tasks.dataset import Dataset
+from microtome.tasks.dataset import Dataset, kind_for
 from microtome.tasks.encoding.masking import SHARE
+from microtome.tasks.encoding.texts import EMBEDDED_KINDS
 from microtome.tasks.reading.opening import open_data, open_training
 from microtome.tasks.scoring.labels import label_map
 
@@ -44,6 +45,7 @@ class Subject:
     head: str  # mlm, classification, question-answering, none
     data: DataSpec
     opened: Dataset | None  # None where an experiment needs no rows and none were named
+    is_embedder: bool = False
 
     @property
     def dataset(self) -> Dataset:
@@ -54,8 +56,17 @@ class Subject:
 
     @property
     def has_task_head(self) -> bool:
-        """Whether the model can answer the task as it is."""
-        return self.head in ("classification", "question-answering")
+        """Whether the model can answer the task as it is: an embedder can on pairs and searches.
+
+        On other tasks an embedder is an encoder like any other, which gets a head by fine-tuning.
+        """
+        return self.head in LABELLED or self.is_used_as_is
+
+    @property
+    def is_used_as_is(self) -> bool:
+        """Whether it is an embedder on pairs or searches, which needs no training."""
+        compares = self.opened is not None and self.opened.task.kind in EMBEDDED_KINDS
+        return self.is_embedder and compares
 
     def trial(
         self,
@@ -202,12 +213,27 @@ def subject_of(
     assert source.path is not None
     checkpoint = look_at(source.path, links_into=source.links_into)
     head = own_head(checkpoint)
+    embeds = job_of(checkpoint) == "embedding" or (head == "none" and data.pooling is not None)
+    found = Subject(model, source.path, content_hash(source.path), head, data, None, embeds)
     if not needs_rows and data.is_empty:
-        return Subject(model, source.path, content_hash(source.path), head, data, None)
+        return found
+    found = _with_rows(found, data)
+    is_labelled = found.dataset.task.kind != "text"
+    if is_labelled and trains and data.is_file and not found.has_task_head:
+        found = _with_rows(found, replace(found.data, held_out=True))
+    if not len(found.dataset):
+        raise DataError(f"{found.task} {found.dataset.split} has no rows")
+    return found
+
+
+def _with_rows(subject: Subject, data: DataSpec) -> Subject:
+    """The subject with the rows of ``data``, of the kind that its head is for.
+
+    A kind that was asked for stays as it is, and so do single texts with a number.
+    """
     dataset = open_data(data)
-    if dataset.task.kind != "text" and trains and data.is_file and head in ("mlm", "none"):
-        data = replace(data, held_out=True)
+    kind = kind_for(dataset.task.kind, "embedder" if subject.is_embedder else subject.head)
+    if kind != dataset.task.kind and data.kind is None and next(dataset.rows()).pair is not None:
+        data = replace(data, kind=kind)
         dataset = open_data(data)
-    if not len(dataset):
-        raise DataError(f"{dataset.task.name} {dataset.split} has no rows")
-    return Subject(model, source.path, content_hash(source.path), head, data, dataset)
+    return replace(subject, data=data, opened=dataset)

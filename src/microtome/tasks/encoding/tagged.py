@@ -106,6 +106,7 @@ def encode_tagged(
     return TaggedTexts(
         **arrays,
         segments=entry.arrays.get("segments"),
+        n_prompt=0,
         n_truncated=0,
         n_rows=len(dataset),
     )

@@ -108,6 +108,7 @@ def encode_windows(
     return Windows(
         **arrays,
         segments=entry.arrays.get("segments"),
+        n_prompt=0,
         n_truncated=entry.facts["n_truncated"],
         n_rows=entry.facts["n_rows"],
     )

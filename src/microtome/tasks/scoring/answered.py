@@ -101,16 +101,34 @@ def answered_tags(
     id2label: Mapping[int, str] | None = None,
 ) -> Answered:
     """A tag for every word, from logits (T, tags) of its first token; O where it has none."""
-    task, gold = dataset.task, dataset.tags
     logits = np.asarray(logits)
+    return answered_words(dataset, words_of(encoded, logits), logits.shape[1], id2label)
+
+
+def words_of(encoded: TaggedTexts, logits: NDArray[Any]) -> NDArray[np.int16]:
+    """The output that a token head gives each word (words,); UNSEEN where no token is its own."""
     _check_output(logits, len(encoded.ids), "tokens")
-    assert gold is not None
-    spoken, note = tag_map(task, id2label, logits.shape[1])
-    names = tuple(dict.fromkeys((*task.labels, OUTSIDE, *spoken)))
     seen = encoded.word_tokens != UNSEEN
+    outputs = np.full(len(seen), UNSEEN, dtype=np.int16)
+    outputs[seen] = logits[encoded.word_tokens[seen]].argmax(axis=1)
+    return outputs
+
+
+def answered_words(
+    dataset: Dataset,
+    outputs: NDArray[np.int16],
+    n_outputs: int,
+    id2label: Mapping[int, str] | None = None,
+) -> Answered:
+    """A tag for every word, from what ``words_of`` gives."""
+    task, gold = dataset.task, dataset.tags
+    assert gold is not None
+    spoken, note = tag_map(task, id2label, n_outputs)
+    names = tuple(dict.fromkeys((*task.labels, OUTSIDE, *spoken)))
+    seen = outputs != UNSEEN
     tags = np.full(len(seen), names.index(OUTSIDE), dtype=np.int64)
     place = np.array([names.index(name) for name in spoken])
-    tags[seen] = place[logits[encoded.word_tokens[seen]].argmax(axis=1)]
+    tags[seen] = place[outputs[seen]]
     notes = [note]
     if not all(map(is_strict, spoken)):
         names, tags = _as_strict(names, tags, gold.offsets)
@@ -137,27 +155,37 @@ def answered_embeddings(
     dataset: Dataset, embeddings: NDArray[Any], similarity: Similarity = "cosine"
 ) -> Answered:
     """Similarities of pairs, from embeddings (2n, D) of texts 2i and 2i + 1; or searches."""
-    if dataset.corpus is not None:
-        return _answered_searches(dataset, embeddings, similarity)
-    embeddings = np.asarray(embeddings)
-    _check_output(embeddings, 2 * len(dataset), "texts")
-    predictions = similarities(embeddings[::2], embeddings[1::2], similarity)
-    return Answered(predictions, outcomes_of(dataset.task, predictions, dataset.targets))
+    return answered_comparisons(dataset, comparisons_of(dataset, embeddings, similarity))
 
 
-def _answered_searches(
-    dataset: Dataset, embeddings: NDArray[Any], similarity: Similarity
-) -> Answered:
-    """Each query's first ten documents, from embeddings (queries + documents, D)."""
-    corpus = dataset.corpus
-    assert corpus is not None
-    embeddings = np.asarray(embeddings)
+def comparisons_of(
+    dataset: Dataset, embeddings: NDArray[Any], similarity: Similarity = "cosine"
+) -> NDArray[Any]:
+    """What the scores need of embeddings, a few numbers per row: each pair's similarity (n,).
+
+    Of a search the rank of every judged document, then each query's first ten documents.
+    """
+    embeddings, corpus = np.asarray(embeddings), dataset.corpus
+    if corpus is None:
+        _check_output(embeddings, 2 * len(dataset), "texts")
+        return similarities(embeddings[::2], embeddings[1::2], similarity)
     _check_output(embeddings, len(dataset) + len(corpus.positions), "queries and documents")
     values = scaled(embeddings, similarity)
     ranks, top = search(corpus, values[: len(dataset)], values[len(dataset) :])
+    return np.concatenate([ranks, top.ravel()]).astype(np.int32)
+
+
+def answered_comparisons(dataset: Dataset, comparisons: NDArray[Any]) -> Answered:
+    """Similarities, or each query's first ten documents, from what ``comparisons_of`` gives."""
+    corpus = dataset.corpus
+    if corpus is None:
+        outcomes = outcomes_of(dataset.task, comparisons, dataset.targets)
+        return Answered(comparisons, outcomes)
+    ranks, top = np.split(comparisons, [len(corpus.queries)])
     scores = ranking_values(corpus.queries, corpus.grades, ranks)
     note = f"{len(dataset):,} queries on {len(corpus.positions):,} documents"
-    return Answered(top, {name: scores[name] for name in dataset.task.metrics}, (note,))
+    found = {name: scores[name] for name in dataset.task.metrics}
+    return Answered(top.reshape(len(dataset), -1), found, (note,))
 
 
 def _check_output(output: NDArray[Any], n_expected: int, what: str) -> None:

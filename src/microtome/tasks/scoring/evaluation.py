@@ -84,7 +84,7 @@ def evaluate_logits(
     evaluate_logits(dataset, logits, model.config.id2label).scores["accuracy"]
     """
     _measurable(dataset)
-    return _evaluation(dataset, answered_labels(dataset, logits, id2label))
+    return evaluate_answered(dataset, answered_labels(dataset, logits, id2label))
 
 
 def evaluate_tags(
@@ -95,7 +95,7 @@ def evaluate_tags(
 ) -> Evaluation:
     """Scores of a token head's logits (T, tags), flat as the tokens of ``encoded``."""
     _measurable(dataset)
-    return _evaluation(dataset, answered_tags(dataset, encoded, logits, id2label))
+    return evaluate_answered(dataset, answered_tags(dataset, encoded, logits, id2label))
 
 
 def evaluate_embeddings(
@@ -103,10 +103,11 @@ def evaluate_embeddings(
 ) -> Evaluation:
     """Scores of embeddings: of pairs (2n, D), or of queries and then documents."""
     _measurable(dataset)
-    return _evaluation(dataset, answered_embeddings(dataset, embeddings, similarity))
+    return evaluate_answered(dataset, answered_embeddings(dataset, embeddings, similarity))
 
 
-def _evaluation(dataset: Dataset, answered: Answered) -> Evaluation:
+def evaluate_answered(dataset: Dataset, answered: Answered) -> Evaluation:
+    """Scores of answers whose outcomes are known."""
     outcomes, clusters = answered.outcomes, dataset.clusters
     if dataset.task.kind == "reranking":  # the rows that carry a query's score
         some = next(iter(outcomes.values()))
@@ -212,7 +213,7 @@ def evaluate_answers(
     texts = list(answers)
     scores = answer_scores(dataset, texts)
     outcomes: dict[str, Outcome] = {name: scores[name] for name in dataset.task.metrics}
-    found = _evaluation(dataset, Answered(np.array(texts, dtype=object), outcomes))
+    found = evaluate_answered(dataset, Answered(np.array(texts, dtype=object), outcomes))
     return replace(found, thresholds=thresholds or {})
 
 

@@ -33,17 +33,21 @@ from microtome.experiments.kit.subject import MODEL
 from microtome.experiments.kit.trial_inputs import opened_model, opened_rows
 from microtome.families import adapt
 from microtome.families.seam import Family
+from microtome.models.heads import LABELLED
 from microtome.observe import decode as decode_depths
 from microtome.observe import predict, readout_of, vocabulary_of
 from microtome.observe.evaluation import (
+    EMBEDDER,
     check_fit,
     encode_for,
+    head_name,
     scored,
     text_clusters,
 )
 from microtome.runs import Context, Result
 from microtome.statistics import halves, over_seeds
 from microtome.tasks import Dataset, Encoded
+from microtome.tasks.encoding.texts import EMBEDDED_KINDS
 from microtome.tasks.scoring.constant import answer_columns
 
 TOKEN_ACCURACY = "token_accuracy"  # noqa: S105  # a metric's name
@@ -83,7 +87,8 @@ def scan_blocks(request: Mapping[str, Any], context: Context) -> Result:
     """
     model, tokenizer = opened_model(context)
     dataset = opened_rows(request, context)
-    has_head = adapt(model).head in ("classification", "question-answering")
+    compares = head_name(model) == EMBEDDER and dataset.task.kind in EMBEDDED_KINDS
+    has_head = adapt(model).head in LABELLED or compares
     if has_head:
         check_fit(model, dataset)
     encoded = encode_for(model, tokenizer, dataset)

@@ -29,7 +29,7 @@ COLUMNS = (
     "control", "selection",
 )  # fmt: skip
 READOUTS = ("auto", "mlm", "tied")
-HEADS = {"classification": "classification", "regression": "classification"}
+HEADS = {"spans": "question-answering", "tokens": "token-classification"}  # else classification
 OPTIONS = (
     Option("layers", None, "numbers of layers, as 12-16; N to N+4 unless given", "numbers"),
     Option(
@@ -157,7 +157,12 @@ def _check_training(subject: Subject, settings: Mapping[str, Any]) -> None:
         )
     if not settings["seeds"]:
         raise RequestError("expected at least one seed, got none", "name some: --seeds 0,1,2")
-    head = HEADS.get(kind, "question-answering")
+    head = HEADS.get(kind, "classification")
+    if subject.is_used_as_is:
+        raise RequestError(
+            f"{subject.model} is an embedder and used as it is, and this experiment fine-tunes",
+            "add --zero-shot",
+        )
     if subject.has_task_head and subject.head != head:
         raise RequestError(
             f"{subject.task} needs a {head} head, and {subject.model} has a {subject.head} head",

@@ -28,6 +28,7 @@ from microtome.families import adapt
 from microtome.observe import predict
 from microtome.observe.evaluation import check_fit, encode_to_score
 from microtome.observe.layer_orders import predict_orders
+from microtome.observe.outcomes import ordered_answers
 from microtome.observe.speed import time_against
 from microtome.observe.texts import first_texts
 from microtome.runs import Context, Result
@@ -57,24 +58,25 @@ def predict_cuts(request: Mapping[str, Any], context: Context) -> Result:
         if cut.order and first <= cut.removed[0] < last
     ]
     orders = [tuple(range(stack.n_layers)), *(cut.order for cut in cuts)]
-    logits = predict_orders(
-        model, encoded, orders,
+    answers = ordered_answers(
+        model, dataset, encoded, orders,
         progress=lambda done, n_rows: context.report(f"{done} of {n_rows} rows"),
     )  # fmt: skip
     if cuts:
-        _prove(model, encoded, cuts[-1], logits[-1])
+        _prove(model, encoded, cuts[-1])
     names = np.array([cut.name for cut in cuts], dtype=str)
-    return Result(arrays={"cuts": names, "baseline": logits[0], "logits": logits[1:]})
+    return Result(arrays={"cuts": names, "baseline": answers[0], "logits": answers[1:]})
 
 
-def _prove(model: PreTrainedModel, encoded: Encoded, cut: Cut, logits: NDArray[np.float32]) -> None:
+def _prove(model: PreTrainedModel, encoded: Encoded, cut: Cut) -> None:
     """Layers in another order must answer as the edited checkpoint does: one cut is made."""
     edit = parse(cut.edit)
     edited = apply(edit, model)
     certify_weights(edit, model, edited).require()
-    answers = predict(edited, first_texts(encoded, PROVEN_ROWS))
+    few = first_texts(encoded, PROVEN_ROWS)
+    answers, (ordered,) = predict(edited, few), predict_orders(model, few, [cut.order])
     seen = np.isfinite(answers)  # answers beyond the position table are −inf in both
-    error = float(np.abs(answers - logits[: len(answers)])[seen].max())
+    error = float(np.abs(answers - ordered)[seen].max())
     if not error < 1e-2:
         raise RunError(f"{cut.edit} answers otherwise than the edited model, by {error:.2g}")
 

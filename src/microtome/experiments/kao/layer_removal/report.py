@@ -88,9 +88,10 @@ def front(rows: TidyRows) -> tuple[View, ...]:
         lines.append((variant, row["layers"], row["value"], *change_cells, *prices))
     constant = base["constant_value"]
     lines.append((learning.CONSTANT, None, constant, constant - base["value"], *(None,) * 5))
+    unit = base.get("unit", "rows")
     title = (
-        f"What may be cut without training: {base['metric']} on {base['n']:,} rows, each cut picked"
-        " on other rows; ms for one text"
+        f"What may be cut without training: {base['metric']} on {base['n']:,} {unit}, each cut"
+        f" picked on other {unit}; ms for one text"
     )
     return (Table(title, columns, tuple(lines), percent=("score", "change", "low", "high")),)
 
@@ -144,17 +145,18 @@ def recommendation(rows: TidyRows) -> str:
         )
     if cut is None:
         return "No cut is possible that still reads the rows."
+    unit = base.get("unit", "rows")
     if cut["low"] > FREE:
         return (
             f"Keep {cut['layers']} of {base['layers']} layers ({cut['edit']}): {described(cut)},"
-            " sure to cost less than 1 point on rows it wasn't picked on."
+            f" sure to cost less than 1 point on {unit} it wasn't picked on."
         )
     words = (
         "No cut is sure to cost less than 1 point without training; the nearest is"
         f" {cut['edit']}: {described(cut)}"
     )
     enough = rows_to_decide(cut)
-    return f"{words}." if enough is None else f"{words}; about {enough:,} rows would decide it."
+    return f"{words}." if enough is None else f"{words}; about {enough:,} {unit} would decide it."
 
 
 def _on_test(rows: TidyRows) -> str:

@@ -17,8 +17,8 @@ from microtome.experiments.kit.paired_comparison import Outcome, baseline_row, c
 from microtome.experiments.kit.trial_inputs import opened_rows, opened_unshared
 from microtome.families import adapt
 from microtome.models.costs import cost
-from microtome.observe.evaluation import encode_to_score, scored
-from microtome.observe.outcomes import outcomes
+from microtome.observe.evaluation import encode_to_score
+from microtome.observe.outcomes import evaluation_of, outcomes
 from microtome.runs import Context
 from microtome.surgery import apply
 from microtome.tasks import Dataset, Encoded, Evaluation
@@ -74,7 +74,7 @@ class StoredCuts:
 
     def evaluation(self, logits: NDArray[np.float32]) -> Evaluation:
         """The scores and predictions of some logits."""
-        return scored(self.model, self.dataset, self.encoded, logits)
+        return evaluation_of(self.model, self.dataset, self.encoded, logits)
 
     @cached_property
     def baseline(self) -> Mapping[str, Outcome]:

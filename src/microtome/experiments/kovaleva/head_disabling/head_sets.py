@@ -13,9 +13,8 @@ from transformers import PreTrainedModel
 from microtome.experiments.kit.paired_comparison import Outcome, VariantSweep, compare
 from microtome.experiments.kit.stored_predictions import on_rows, score_on
 from microtome.experiments.kit.trial_inputs import opened_rows, opened_unshared
-from microtome.observe import sweep
-from microtome.observe.evaluation import encode_to_score, scored
-from microtome.observe.outcomes import outcomes
+from microtome.observe.evaluation import encode_to_score
+from microtome.observe.outcomes import evaluation_of, outcomes, swept_answers
 from microtome.observe.targets import How
 from microtome.runs import Context
 from microtome.statistics import Interval
@@ -74,19 +73,19 @@ class HeadSets:
             sets.keep(part["targets"].tolist(), part["logits"])
         return sets
 
-    def keep(self, targets: Sequence[str], logits: NDArray[Any]) -> None:
-        """Score the logits (targets, …) of some targets."""
-        for target, answered in zip(targets, logits, strict=True):
-            self.answers[target] = outcomes(self.model, self.dataset, self.encoded, answered)
+    def keep(self, targets: Sequence[str], answers: NDArray[Any]) -> None:
+        """Score the answers (targets, …) of some targets."""
+        for target, kept in zip(targets, answers, strict=True):
+            self.answers[target] = outcomes(self.model, self.dataset, self.encoded, kept)
             if target == BASELINE or kind_of(target) != "head":
-                self._put_out[target] = answered
+                self._put_out[target] = kept
 
     def answers_alike(self, target: str) -> bool | None:
         """Whether the model gives one answer only; single heads aren't looked at (None)."""
         if target not in self._put_out:
             return None
         asked = (self.model, self.dataset, self.encoded, self._put_out[target])
-        return gives_one_answer(scored(*asked))
+        return gives_one_answer(evaluation_of(*asked))
 
     def compute(self, sets: Iterable[HeadSet], progress: Progress | None = None) -> None:
         """Answers with each set disabled, those that aren't there yet: one pass for all of them.
@@ -96,9 +95,11 @@ class HeadSets:
         missing = sorted({heads for heads in sets if heads and " ".join(heads) not in self.answers})
         if not missing and BASELINE in self.answers:
             return
-        swept = sweep(self.model, self.encoded, missing, how=self.how, progress=progress)
-        self.keep([BASELINE], swept.baseline[None])
-        self.keep([" ".join(heads) for heads in missing], swept.logits)
+        baseline, answers = swept_answers(
+            self.model, self.dataset, self.encoded, missing, how=self.how, progress=progress
+        )
+        self.keep([BASELINE], baseline[None])
+        self.keep([" ".join(heads) for heads in missing], answers)
 
     def variants(self, kind: str, metric: str) -> VariantSweep:
         """All heads, all layers, or all sets, against the baseline."""

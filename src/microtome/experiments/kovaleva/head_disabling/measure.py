@@ -23,8 +23,8 @@ from microtome.experiments.kovaleva.head_disabling.head_sets import (
 )
 from microtome.experiments.kovaleva.head_disabling.report import best_head_edit
 from microtome.families import adapt
-from microtome.observe import sweep as disable
 from microtome.observe.evaluation import check_fit, encode_to_score
+from microtome.observe.outcomes import swept_answers
 from microtome.runs import Context, Result, RunResult
 from microtome.statistics import halves, honest_choice
 from microtome.surgery import operate
@@ -60,21 +60,18 @@ def sweep_random_sets(request: Mapping[str, Any], context: Context) -> Result:
 def _disabled(
     request: Mapping[str, Any], context: Context, targets: Sequence[str | list[str]]
 ) -> Result:
-    """The logits with each target disabled, and those of the baseline, as arrays."""
+    """The answers with each target disabled, and those of the baseline, as arrays."""
     model, tokenizer, _ = opened_unshared(context)
     dataset = opened_rows(request, context)
     check_fit(model, dataset)
-    swept = disable(
-        model,
-        encode_to_score(model, tokenizer, dataset),
-        targets,
-        how=request["how"],
-        progress=_told(context),
+    encoded = encode_to_score(model, tokenizer, dataset)
+    baseline, answers = swept_answers(
+        model, dataset, encoded, targets, how=request["how"], progress=_told(context)
     )
     names = np.array(
         [target if isinstance(target, str) else " ".join(target) for target in targets]
     )
-    return Result(arrays={"targets": names, "baseline": swept.baseline, "logits": swept.logits})
+    return Result(arrays={"targets": names, "baseline": baseline, "logits": answers})
 
 
 def choose_greedily(request: Mapping[str, Any], context: Context) -> Result:
