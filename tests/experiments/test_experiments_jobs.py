@@ -83,7 +83,13 @@ def job(name, tmp_path):
     return model, DataSpec(path=write_tags(tmp_path / "d.conll"))
 
 
-JOBS = ("similarity", "retrieval", "reranking", "tokens")
+UNITS = {
+    "similarity": "pairs",
+    "retrieval": "queries",
+    "reranking": "passages",
+    "tokens": "sentences",
+}
+JOBS = tuple(UNITS)
 
 
 def options(data):
@@ -105,6 +111,10 @@ def test_an_examination_uses_the_model_as_it_is(tmp_path, capsys, kind):
     records = [json.loads(file.read_text()) for file in (out / "records").glob("*.json")]
     assert "finetuning.train" not in {record["name"] for record in records}
     rows = [row for record in records for row in record["rows"]]
+    units = {row["unit"]: row["n"] for row in rows if row.get("target") == "baseline"}
+    assert units == {UNITS[kind]: len(subject.dataset)}
+    if kind in ("similarity", "reranking"):  # a file of pairs doesn't show which it is
+        assert f"--kind {kind} --out my-smaller-model-tuned" in (out / "report.html").read_text()
     loaded, tokenizer = load(str(model)), load_tokenizer(str(model))
     dataset = open_data(subject.data)
     primary = dataset.task.primary

@@ -32,7 +32,8 @@ def next_steps(result: RunResult, rows: Mapping[str, TidyRows]) -> tuple[Step, .
             Step(f"Make the model with {cut['layers']} layers, proven ({where}):", operate)
         )
         if cut["metric"] != MASKED_ACCURACY:  # plain text has no labels to fine-tune on
-            finetune = f"microtome finetune {SMALLER} {_data_options(result)} --out {TUNED}"
+            data = _data_options(result, cut["metric"])
+            finetune = f"microtome finetune {SMALLER} {data} --out {TUNED}"
             steps.append(Step("Train it, so that the layers left learn the task again:", finetune))
     return tuple(steps)
 
@@ -61,18 +62,23 @@ def _trained_step(result: RunResult, trial: str, folder: Path) -> Step:
     )
 
 
-def _data_options(result: RunResult) -> str:
-    """The options that name the run's data, as far as its request holds them."""
+def _data_options(result: RunResult, metric: str) -> str:
+    """The options that name the run's data, as far as its request holds them.
+
+    Pairs with a number train an embedder by their similarity only where that is asked for.
+    """
     data = result.request["rows"]
-    skips = " --skip-unknown-labels" if data.get("skip_unknown_labels") else ""
+    kind = "similarity" if metric.startswith("cosine_") else data.get("kind")
+    further = f" --kind {kind}" if kind else ""
+    further += " --skip-unknown-labels" if data.get("skip_unknown_labels") else ""
     if data.get("task"):
         places = result.places("training_data") or result.places("data")
         where = f" --data {shlex.quote(places[0])}" if places else ""
-        return f"--task {shlex.quote(data['task'])}{where}{skips}"
+        return f"--task {shlex.quote(data['task'])}{where}{further}"
     places = result.places("data")
     columns = "".join(
         f" --{name.replace('_', '-')} {shlex.quote(data[name])}"
-        for name in ("text_column", "pair_column", "label_column")
+        for name in ("text_column", "pair_column", "label_column", "label_separator")
         if data.get(name)
     )
-    return f"--data {shlex.quote(places[0]) if places else 'FILE'}{columns}{skips}"
+    return f"--data {shlex.quote(places[0]) if places else 'FILE'}{columns}{further}"

@@ -50,11 +50,13 @@ def baseline_row(baseline: Outcome, dataset: Dataset, *, metric: str) -> dict[st
         found = accuracy_interval(baseline, clusters=dataset.clusters)
     else:
         found = bootstrap(as_metric(baseline), clusters=dataset.clusters)
+    kind = dataset.task.kind
     return {
         "target": "baseline", "metric": metric, "value": found.value, "value_low": found.low,
         "value_high": found.high, "delta": 0.0, "low": None, "high": None, "n": found.n,
         "p": None, "p_holm": None, "p_bh": None, "p_maxt": None,
-        "unit": UNIT_OF.get(dataset.task.kind, "rows"),
+        # Here n counts rows, and a query's passages are one cluster of them.
+        "unit": "passages" if kind == "reranking" else UNIT_OF.get(kind, "rows"),
     }  # fmt: skip
 
 
