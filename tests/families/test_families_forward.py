@@ -11,7 +11,7 @@ from microtome.families.seam import Family
 from support.tiny import ANSWERING, FAMILY_TYPES, tiny_batch, tiny_model
 
 # As 24 layers' worth of float32 rounding between two orders of the same sums, at weights of 0.3.
-CLOSE = {"rtol": 1e-4, "atol": 1e-4}
+CLOSE = {"rtol": 1e-5, "atol": 1e-5}
 
 
 def allowed_keys(family: Family, index: int, mask: torch.Tensor) -> torch.Tensor:

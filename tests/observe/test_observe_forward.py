@@ -13,7 +13,7 @@ from microtome.observe.packing import packed
 from support.naive import on_real, padded, random_texts
 from support.tiny import ANSWERING, FAMILY_TYPES, N_POSITIONS, tiny_model
 
-CLOSE = {"rtol": 1e-4, "atol": 1e-4}
+CLOSE = {"rtol": 1e-5, "atol": 1e-5}
 UNLIKE = (9, 5, 30, 2, 5, 1, 17, 9, 3, 30)
 
 
