@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
-from conftest import ROOT
 from micro import generated_rows
 from micro.examples import DOCUMENT
 from micro.grammar import lexicon
@@ -24,7 +24,7 @@ from microtome.tasks.embedded import SIZES
 from microtome.tasks.reading.embedded import embedded_rows
 from microtome.tasks.scoring.constant import constant_answer
 
-sys.path.append(str(ROOT / "studies"))
+sys.path.append(str(Path(__file__).resolve().parents[2] / "studies"))
 
 SPLITS = tuple(SIZES)
 WORDS = lexicon.load()
