@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from transformers import PreTrainedModel
 
 from microtome.families.anatomy import Part
 from microtome.families.bert import BertLike
+from microtome.families.heads import FirstTokenClassifier, LmHead
 
 
-class MPNet(BertLike):
+class MPNet(FirstTokenClassifier, LmHead, BertLike):
     """MPNet: no segments; ``encoder.relative_attention_bias`` belongs to no layer.
 
     What its code in transformers does that its config doesn't say: the bias has 32 buckets
@@ -80,27 +81,6 @@ class MPNet(BertLike):
             return self.attention_residual(index, states, projected)
         closed: Tensor = self.layers[index].attention.LayerNorm(projected.add_(states))
         return closed
-
-    def mlm_features(self, states: Tensor) -> Tensor:
-        """Dense, GELU, norm: ``lm_head`` without its decoder."""
-        head = self.model.lm_head
-        features: Tensor = head.layer_norm(nn.functional.gelu(head.dense(states)))
-        return features
-
-    def mlm_norm(self) -> nn.LayerNorm:
-        """The norm that makes the features."""
-        norm: nn.LayerNorm = self.model.lm_head.layer_norm
-        return norm
-
-    def mlm_decoder(self) -> nn.Linear:
-        """Its weight is the word embeddings', its bias isn't shared."""
-        decoder: nn.Linear = self.model.lm_head.decoder
-        return decoder
-
-    def classify(self, pooled: Tensor) -> Tensor:
-        """The head reads the first of a list of states, hence the extra axis."""
-        logits: Tensor = self.model.classifier(pooled[:, None])
-        return logits
 
 
 ADAPTER = MPNet

@@ -140,7 +140,7 @@ class Store:
         notes: Sequence[str] = (),
         whole: bool = False,
     ) -> None:
-        """Write run.json, or check that ``request`` goes on with the one that is there.
+        """Write run.json, or check that ``request`` resumes the one that is there.
 
         Trials that were asked for before stay part of the run, unless these are the ``whole``.
         """
