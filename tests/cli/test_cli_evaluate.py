@@ -75,6 +75,18 @@ def test_scores_of_own_data_equal_plain_transformers(model, reviews, capsys):
     )
 
 
+def test_the_constant_answer_is_next_to_the_scores(model, tmp_path, capsys):
+    """Two of three rows are bad: who always says so is right as often."""
+    rows = [(text, "bad" if i % 3 else "good") for i, text in enumerate(sentences(30))]
+    file = write_csv(tmp_path / "rows.csv", rows)
+    document = evaluated(capsys, model, "--data", file, *COLUMNS)
+    # F1 is of the good ones: to call all rows good has precision 1/3 and recall 1.
+    by_hand = {"accuracy": 2 / 3, "f1": 0.5, "matthews": 0.0}
+    assert document["constant_scores"] == pytest.approx(by_hand)
+    assert run(["evaluate", str(model), "--data", str(file), *COLUMNS]) == 0
+    assert "one constant answer: accuracy 66.67, f1 50.00, matthews 0.00\n" in capsys.readouterr().out
+
+
 def test_labels_are_matched_by_name_whatever_their_order(tmp_path, reviews, capsys):
     """The same weights under swapped names give the opposite answers."""
     scores = {}

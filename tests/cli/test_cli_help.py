@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 
@@ -44,6 +45,7 @@ def test_finetune_counts_rows_and_epochs_as_people_do(tmp_path, capsys, monkeypa
     heard = capsys.readouterr()
     assert "12 rows of rows.csv to train on (of 48), 12 to score" in heard.err
     assert "after epoch 2 of 2" in heard.out
+    assert re.search(r"one constant answer: accuracy [5-9]\d\.\d\d, f1 \d+", heard.out)
     assert run([*asked[:4], "--epochs", "1", "--out", str(tmp_path / "one")]) == 0
     heard = capsys.readouterr()
     assert "48 rows of rows.csv to train on, 12 to score" in heard.err

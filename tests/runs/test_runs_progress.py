@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 import sys
+from dataclasses import replace
 from types import ModuleType
 
 import pytest
@@ -65,6 +66,30 @@ def test_the_time_left_falls_until_the_next_trial_ends(monkeypatch):
         bar.finished(record(2))  # 3 of 210
     left = re.findall(r"about (.+?) left", stream.getvalue())
     assert left == ["4 min", "4 min", "3 min", "0 s", "10 min"]
+
+
+@pytest.mark.parametrize("terminal", [io.StringIO, Terminal])
+def test_the_time_left_never_rises_where_trials_take_what_their_work_says(terminal, monkeypatch):
+    """Short trials first: their mean would promise the end before the long ones have begun."""
+    now, work = [0.0], [30, 1, 1, 1, 60, 5, 90, 10]
+    monkeypatch.setattr(progress, "_BAR_SECONDS", 0.0)
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    trials = {
+        str(place): replace(toy("trivial", i=place), work=one) for place, one in enumerate(work)
+    }
+    told: list[str] = []
+    monkeypatch.setattr(progress, "in_words", lambda left: told.append(left) or f"{left:.0f} s")
+    stream = terminal()
+    with Progress(stream=stream).over(trials, {}, retry_failed=False) as bar:
+        for place, one in enumerate(work):
+            for _ in range(one):
+                now[0] += 6.0
+                bar.report("trial", "under way", {})
+            bar.finished(record(place))
+    left = told[:-1] if terminal is io.StringIO else told  # lines end with the time spent
+    assert len(left) > 100
+    assert left == sorted(left, reverse=True)
+    assert left[0] == pytest.approx(6 * sum(work[1:]) - 6, abs=6)
 
 
 def test_lines_are_few_however_many_trials_there_are():

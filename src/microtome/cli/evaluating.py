@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING
 
 from microtome.cli import parameters as given
 from microtome.cli.option_groups import takes_data
-from microtome.cli.output import log, print_notes, score_rows, show, table
+from microtome.cli.output import (
+    log,
+    print_constant,
+    print_notes,
+    score_rows,
+    show,
+    table,
+)
 from microtome.tasks.data_spec import DataSpec
 
 if TYPE_CHECKING:
@@ -61,6 +68,7 @@ def _draw(console: Console, scores: Evaluation) -> None:
     rows = [(*row, count) for row, count in zip(shown, counts, strict=True)]
     title = f"{scores.task}, {scores.split} (percent; * primary)"
     console.print(table(title, ("metric", "score", "95 % interval", scores.unit), rows))
+    print_constant(console, scores.constant_scores)
     for name, (threshold, value) in scores.thresholds.items():
         console.print(
             f"best no-answer threshold for {name}: {threshold:.3g} gives {100 * value:.2f} "

@@ -9,7 +9,7 @@ import typer
 
 from microtome.cli import parameters as given
 from microtome.cli.option_groups import takes_data, takes_recipe
-from microtome.cli.output import log, score_rows, show, table
+from microtome.cli.output import log, print_constant, score_rows, show, table
 from microtome.cli.progress import progress
 from microtome.tasks.data_spec import DataSpec
 
@@ -104,4 +104,5 @@ def _draw(console: Console, done: Finetuned) -> None:
     after = f"epoch {done.kept_epoch + 1} of {n_epochs}" if n_epochs > 1 else "1 epoch"
     title = f"{done.task}, dev, after {after} (percent; * primary)"
     console.print(table(title, ("metric", "score", "95 % interval"), rows))
+    print_constant(console, done.evaluation.constant_scores)
     console.print(f"saved in {done.out}", markup=False)

@@ -66,6 +66,13 @@ def score_rows(scores: Mapping[str, Any], primary: str | None) -> list[tuple[str
     ]
 
 
+def print_constant(console: Console, scores: Mapping[str, float]) -> None:
+    """Under a table of scores: what one constant answer, which reads nothing, would score."""
+    if scores:
+        listed = ", ".join(f"{name} {100 * value:.2f}" for name, value in scores.items())
+        console.print(f"one constant answer: {listed}", markup=False)
+
+
 def print_notes(console: Console, notes: Iterable[str]) -> None:
     """What to know of the data, a line each."""
     for note in notes:

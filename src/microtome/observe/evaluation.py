@@ -31,6 +31,7 @@ from microtome.tasks.dataset import as_kind, kind_for
 from microtome.tasks.encoding.masking import MaskedTexts, masked
 from microtome.tasks.encoding.tagged import TaggedTexts, encode_tagged
 from microtome.tasks.encoding.texts import EMBEDDED_KINDS, TextPairs
+from microtome.tasks.scoring.constant import with_constant
 from microtome.tasks.scoring.evaluation import evaluate_embeddings, evaluate_tags
 from microtome.tasks.scoring.labels import tag_map
 from microtome.tasks.scoring.masked_tokens import evaluate_masked
@@ -70,7 +71,8 @@ def evaluate(
     dataset = as_kind(dataset, kind_for(dataset.task.kind, head_name(model)))
     check_fit(model, dataset)
     encoded = encode_to_score(model, tokenizer, dataset, max_length=max_length)
-    return scored(model, dataset, encoded, predict(model, encoded))
+    found = scored(model, dataset, encoded, predict(model, encoded))
+    return with_constant(dataset, found, encoded)
 
 
 def head_name(model: PreTrainedModel) -> str | None:

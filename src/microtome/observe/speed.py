@@ -18,7 +18,7 @@ from transformers import PreTrainedModel
 from microtome.observe.texts import Encoded
 
 BATCH = 32
-SINGLE_TURNS, BATCH_TURNS = 15, 9
+SINGLE_TURNS, BATCH_TURNS = 15, 5
 ATTEMPTS = 3
 # A model with fewer layers that seems slower, or faster than its layers explain, was disturbed.
 SLOWEST, FASTEST = 0.97, 1.35

@@ -27,6 +27,8 @@ class Progress:
         self._stream = stream
         self._display: _Bar | _Lines | None = None
         self.n_done = self.n_failed = self.n_trials = 0
+        self._work: dict[str, float] = {}  # of the trials that have no record yet
+        self._done = _Done()
         self._text = ""
         self._told = 0.0
 
@@ -42,6 +44,9 @@ class Progress:
             if record.ok or not (retry_failed or record.status == "blocked")
         ]
         self.n_trials, self.n_done = len(trials), len(settled)
+        known = {record.hash for record in settled}
+        self._work = {name: trial.work for name, trial in trials.items() if name not in known}
+        self._done = _Done()
         self.n_failed = sum(not record.ok for record in settled)
         if self._shown:
             stream = self._stream or sys.stderr
@@ -60,6 +65,9 @@ class Progress:
         """A trial has a record now."""
         self.n_done += 1
         self.n_failed += not record.ok
+        work = self._work.pop(record.hash, 0.0)
+        if record.status != "blocked":  # nothing was done for it
+            self._done.add(work)
         if not self._due() and self.n_done < self.n_trials:
             return  # a text per trial would cost more than a short trial does
         if record.ok:
@@ -82,7 +90,30 @@ class Progress:
         # A label or an error may contain anything; one line of plain text is shown.
         printable = "".join(c if c.isprintable() else " " for c in text[:200])
         line = " ".join(printable.split())[:100]
-        self._display.show(self.n_done, self.n_failed, line, last=last)
+        left = self._done.seconds_left(sum(self._work.values()))
+        self._display.show(self.n_done, self.n_failed, line, left, last=last)
+
+
+class _Done:
+    """What was done since the display began, and when: what the time left is estimated from."""
+
+    def __init__(self) -> None:
+        self._started = time.monotonic()
+        self._work = self._seconds = 0.0  # until a trial last ended
+
+    def add(self, work: float) -> None:
+        self._work += work
+        self._seconds = time.monotonic() - self._started
+
+    def seconds_left(self, work: float) -> float | None:
+        """At the speed so far, less what has passed since a trial last ended; None: none has.
+
+        Until the next one ends it falls; a mean over all time spent would rise with every second.
+        """
+        if not self._work:
+            return None
+        since = time.monotonic() - self._started - self._seconds
+        return max(0.0, self._seconds / self._work * work - since)
 
 
 def _scores(scores: Mapping[str, float]) -> str:
@@ -101,37 +132,27 @@ class _Lines:
     """A line at the beginning, at the end, and every few seconds between."""
 
     def __init__(self, n_trials: int, n_done: int, stream: TextIO) -> None:
-        self._n_trials, self._n_before, self._stream = n_trials, n_done, stream
+        self._n_trials, self._stream = n_trials, stream
         self._started = time.monotonic()
-        self._n_done, self._spent_then = n_done, 0.0  # when a trial last ended
         self.every = _LINE_SECONDS
         known = f", {n_done} of them done before" if n_done else ""
         print(f"microtome: {n_trials} trials{known}", file=stream, flush=True)
 
-    def show(self, n_done: int, n_failed: int, text: str, *, last: bool) -> None:
+    def show(
+        self, n_done: int, n_failed: int, text: str, left: float | None, *, last: bool
+    ) -> None:
         if n_done >= self._n_trials and not last:
             return  # the last line says it
         parts = [f"microtome: {n_done}/{self._n_trials} trials"]
         if n_failed:
             parts.append(f"{n_failed} failed")
-        spent = time.monotonic() - self._started
-        if n_done > self._n_done:
-            self._n_done, self._spent_then = n_done, spent
         if last:
-            parts.append(f"{in_words(spent)} spent")
-        elif n_done > self._n_before:
-            parts.append(f"about {in_words(self._left(spent))} left")
+            parts.append(f"{in_words(time.monotonic() - self._started)} spent")
+        elif left is not None:
+            parts.append(f"about {in_words(left)} left")
         if text:
             parts.append(text)
         print(", ".join(parts), file=self._stream, flush=True)
-
-    def _left(self, spent: float) -> float:
-        """Seconds: those of the trials so far, less what has passed since the last one ended.
-
-        Until the next one ends it falls; a mean over all time spent would rise with every second.
-        """
-        each = self._spent_then / (self._n_done - self._n_before)
-        return max(0.0, each * (self._n_trials - self._n_done) - (spent - self._spent_then))
 
     def close(self) -> None:
         self._stream.flush()
@@ -149,7 +170,6 @@ class _Bar:
             Progress,
             TextColumn,
             TimeElapsedColumn,
-            TimeRemainingColumn,
         )
 
         self.every = _BAR_SECONDS
@@ -160,19 +180,21 @@ class _Bar:
             MofNCompleteColumn(),
             TextColumn("{task.fields[failed]}"),
             TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(),
+            TextColumn("{task.fields[left]}"),
             TextColumn("{task.description}"),
             console=Console(file=stream),
             refresh_per_second=5,
         )
         self._bar.start()
-        self._task = self._bar.add_task("", total=n_trials, completed=n_done, failed="")
+        self._task = self._bar.add_task("", total=n_trials, completed=n_done, failed="", left="")
 
-    def show(self, n_done: int, n_failed: int, text: str, *, last: bool) -> None:
+    def show(
+        self, n_done: int, n_failed: int, text: str, left: float | None, *, last: bool
+    ) -> None:
         failed = f"[red]{n_failed} failed[/red]" if n_failed else ""
         shown = self._escape(text)
-        self._bar.update(self._task, completed=n_done, description=shown, failed=failed)
+        about = "" if left is None or last else f"about {in_words(left)} left"
+        self._bar.update(self._task, completed=n_done, description=shown, failed=failed, left=about)
 
     def close(self) -> None:
         self._bar.stop()

@@ -57,7 +57,8 @@ class Trial:
     module and stored records stay valid. Without a name it is ``function`` itself.
     ``content`` holds hashes of what is read (model, data); ``where`` holds the paths under the
     same keys and isn't hashed. ``columns`` (experiment, model, task) are added to every row.
-    ``limit`` is in seconds. ``needs`` are hashes of trials that must be done before.
+    ``limit`` is in seconds. ``needs`` are hashes of trials that must be done before. ``work`` is
+    how long it takes compared with other trials of its run, in any unit: for the time left.
 
         Trial("my_lab.lengths:measure", {"limit": 100}, name="lengths.measure")
     """
@@ -73,6 +74,7 @@ class Trial:
     limit: float | None = None
     gpus: float = 0.0
     cpus: float = 1.0
+    work: float = 1.0
     hash: str = field(init=False, default="")
 
     def __post_init__(self) -> None:
@@ -88,6 +90,8 @@ class Trial:
             )
         if self.limit is not None and not (math.isfinite(self.limit) and self.limit > 0):
             raise RequestError(f"a trial's limit is a number of seconds above 0, got {self.limit}")
+        if not (math.isfinite(self.work) and self.work > 0):
+            raise RequestError(f"a trial's work is a number above 0, got {self.work}")
         texts = {}
         for name in ("request", "content", "columns"):
             copy, texts[name] = _copied(getattr(self, name), name)

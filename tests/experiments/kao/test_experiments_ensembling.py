@@ -212,6 +212,29 @@ def test_the_mean_gain_lies_within_its_ends_where_the_baseline_mostly_stands_in(
     assert row["low"] <= row["value"] <= row["high"]
 
 
+def test_ensembles_are_not_compared_with_baseline_runs_that_have_learnt_nothing(data):
+    """All baseline runs say the first label, which half of the rows have; deeper ones are right."""
+    ones = [place for place in range(N_ROWS) if place % 2]
+    alike = {f"r3_{seed}": ones for seed in range(2)}
+    stored = crafted(data, **alike, r4_0=range(4), r4_1=range(6))
+    rows = ensemble_rows(stored, top=1, n_splits=5)
+    base = next(row for row in rows if row["rule"] == "baseline" and row["selection"] == "none")
+    assert (base["one_answer"], base["constant_value"], base["value"]) == (True, 0.5, 0.5)
+    why = (
+        "The ensemble of baseline runs hasn't learnt the task: its accuracy is 50.0 %, no better"
+        " than one constant answer (50.0 %), and there is no other, so nothing is compared with it."
+    )
+    assert finding(rows) == why
+    assert EXPERIMENT.claims(rows) == {"ensembles": why}
+    assert EXPERIMENT.summary(rows) == {"baseline": 0.5}
+    # One more row right, and the baseline has learnt something: the deeper runs are compared.
+    better = ensemble_rows(
+        crafted(data, r3_0=ones[1:], r3_1=ones[1:], r4_0=range(4), r4_1=range(6)), top=1, n_splits=5
+    )
+    assert "picked on other rows" in finding(better)
+    assert "gain_top" in EXPERIMENT.summary(better)
+
+
 @pytest.fixture
 def finished(tmp_path, data):
     """A small duplication run, and its folder."""

@@ -165,8 +165,21 @@ def test_disabling_a_found_head_costs_what_the_edit_costs(tmp_path):
         )
         layer.attention.self.value.weight.mul_(10)
         model.classifier.weight.mul_(30)
+    tokenizer = load_tokenizer(folder)
+    with torch.no_grad():  # half of the texts get either answer
+        logits = torch.cat([model(**tokenizer(text, return_tensors="pt")).logits for text in texts])
+        model.classifier.bias[0] += (logits[:, 1] - logits[:, 0]).quantile(0.45)
     model.save_pretrained(folder)
-    data = write_rows(tmp_path / "rows.csv", texts, (i % 2 for i in range(len(texts))))
+
+    def answers(one):
+        with torch.no_grad():
+            return [
+                int(one(**tokenizer(text, return_tensors="pt")).logits.argmax()) for text in texts
+            ]
+
+    gold = np.array(answers(load(folder)))  # so that it has learnt the task, but for a few rows
+    gold[::9] = 1 - gold[::9]
+    data = write_rows(tmp_path / "rows.csv", texts, gold.tolist())
     rows = rows_of(
         NAME, folder, DataSpec(path=data, labels=("no", "yes")),
         frames=str(published(tmp_path / "frames.txt", lines)),
@@ -174,20 +187,20 @@ def test_disabling_a_found_head_costs_what_the_edit_costs(tmp_path):
     priced = [row for row in rows if row["delta"] is not None]
     assert sorted(map(name_of, priced)) == sorted(map(name_of, linked_heads(rows)[:8]))
     (row,) = [r for r in priced if (r["layer"], r["head"]) == (LAYER, HEAD)]
-    tokenizer = load_tokenizer(folder)
 
     def accuracy(one):
-        with torch.no_grad():
-            answers = [
-                int(one(**tokenizer(text, return_tensors="pt")).logits.argmax()) for text in texts
-            ]
-        return np.mean(np.array(answers) == np.arange(len(texts)) % 2)
+        return np.mean(answers(one) == gold)
 
     edited = accuracy(parse(f"disable({LAYER}.{HEAD})")(load(folder)))
     assert row["disabled_value"] == pytest.approx(edited)
     assert row["delta"] == pytest.approx(edited - accuracy(load(folder)))
     assert "importance" in claims(rows)
-    assert "Disabling them changes the accuracy" in EXPERIMENT.finding(rows)
+    assert row["value"] == pytest.approx(accuracy(load(folder)))
+    assert row["constant_value"] == pytest.approx(np.bincount(gold).max() / len(gold))
+    assert row["one_answer"] is False
+    constant = f"one constant answer: {100 * row['constant_value']:.1f} %) by: "
+    assert "Disabling them changes the accuracy (" in EXPERIMENT.finding(rows)
+    assert constant in EXPERIMENT.finding(rows)
 
 
 def test_embedded_frames_pass_the_filters_and_form_clusters():

@@ -6,12 +6,13 @@ from microtome.experiments.kovaleva.frame_relations.claims import claims
 from microtome.experiments.kovaleva.frame_relations.report import finding
 
 
-def row(head, p_max, delta=None, low=None, p=1.0):
+def row(head, p_max, delta=None, low=None, p=1.0, **columns):
     return {
         "direction": "predicate→element", "layer": 0, "head": head, "p_max": p_max,
         "excess": 0.1, "excess_low": 0.05, "excess_high": 0.15, "score": 0.3, "control": 0.2,
         "stripe_control": None, "count_control": 0.1, "n": 50, "delta": delta,
         "delta_low": low, "delta_high": 0.01, "delta_p_holm": p, "metric": "accuracy",
+        **columns,
     }  # fmt: skip
 
 
@@ -25,6 +26,19 @@ def test_the_finding_leads_with_how_many_heads_follow_links():
     )
     cost = "Disabling them changes the accuracy by: 0.0 −0.4 points (−1.1 to +1.0)."
     assert finding(single).endswith(cost)
+
+
+def test_a_model_that_has_learnt_nothing_is_not_compared_with():
+    """Its heads change nothing, and the paper's claim would hold for the wrong reason."""
+    quiet = [row(head, 0.9) for head in range(1, 40)]
+    answers = {"value": 0.6, "constant_value": 0.6, "one_answer": True}
+    rows = [row(0, 0.01, 0.0, -0.001, **answers), *quiet]
+    assert "The model hasn't learnt the task: its accuracy is 60.0 %" in finding(rows)
+    assert "Disabling them" not in finding(rows)
+    assert claims(rows)["importance"].startswith("The model hasn't learnt the task")
+    rows[0] |= {"value": 0.8, "one_answer": False}
+    assert "the accuracy (80.0 % with all heads, one constant answer: 60.0 %) by" in finding(rows)
+    assert claims(rows)["importance"].startswith("holds")
 
 
 def test_claims_are_judged_from_rows():

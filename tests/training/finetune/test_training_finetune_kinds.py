@@ -278,6 +278,10 @@ def test_the_command_says_what_is_wrong_in_a_line(model, tmp_path, capsys):
     assert not (tmp_path / "out").exists()
     assert run(["finetune", str(model), *data, "--epochs", "1", "--json"]) == 0
     printed = capsys.readouterr()
-    assert json.loads(printed.out)["primary"] == "ndcg_at_10"
+    document = json.loads(printed.out)
+    assert document["primary"] == "ndcg_at_10"
+    # The same documents for every query: right for some, never for all of them.
+    assert set(document["constant_scores"]) == set(document["scores"])
+    assert 0 < document["constant_scores"]["ndcg_at_10"] < 1
     assert "note: " in printed.err
     assert "the mean is taken" in printed.err

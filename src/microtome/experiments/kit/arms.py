@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from microtome.errors import DataError, RequestError
+from microtome.experiments.kit.layers import layers_of
 from microtome.experiments.kit.options import Option
 from microtome.experiments.kit.subject import DATA, MODEL, TRAINING, Subject
 from microtome.runs import Trial
@@ -40,6 +41,7 @@ FRACTIONS = Option(
     "fractions", [1.0], "training sizes: 1 all, below 1 a share, 2+ rows", "fractions"
 )
 FINETUNE = Option("finetune", False, "fine-tune a model without a task head first", "flag")
+PASSES_TO_LEARN = 3  # forward, and backward twice: to the states and to the weights
 MATCH_STEPS = Option("match_steps", False, "as many updates with few rows as with all", "flag")
 
 
@@ -92,16 +94,20 @@ def training_trial(subject: Subject, settings: Mapping[str, Any], arm: Arm) -> T
     the epochs give anyway, and what the rows are to say make no difference.
     """
     fraction = checked_fraction(settings) if arm.fraction is None else arm.fraction
+    recipe = _recipe_of_arm(subject, settings, arm, fraction)
     request = {
         "edits": arm.edits,
         "seed": arm.seed,
         "fraction": float(fraction),
         "new_head": arm.new_head and subject.has_task_head,
-        "recipe": _recipe_of_arm(subject, settings, arm, fraction).as_json(),
+        "recipe": recipe.as_json(),
     }
     label = arm.label or f"{arm.edits or 'unedited'}, seed {arm.seed}, {fraction:g} of the rows"
     reads = (MODEL, DATA, TRAINING)
-    return subject.trial("finetuning.train", request, label=label, reads=reads)
+    n_steps = recipe.steps or recipe.n_updates(n_of_fraction(fraction, len(subject.training)))
+    n_read = PASSES_TO_LEARN * n_steps * recipe.batch_size
+    work = n_read * layers_of(subject.model_path).count / max(1, len(subject.dataset))
+    return subject.trial("finetuning.train", request, label=label, reads=reads, work=work)
 
 
 def arm_trials(

@@ -9,6 +9,7 @@ from microtome.edits import parse
 from microtome.edits.depth import DepthEdit, DepthRules, new_order
 from microtome.errors import EditError, RequestError
 from microtome.models.checkpoint import look_at_fetched
+from microtome.models.configuration import size
 
 LAYERS_PER_TRIAL = 3  # a killed sweep loses at most what begins at these
 MOST_SHARED = 50  # the papers' last depth for models that share their layers
@@ -23,6 +24,7 @@ class Layers:
 
     count: int
     rules: DepthRules
+    n_heads: int = 1
     first_edit: str = ""
 
     @property
@@ -59,8 +61,10 @@ def layer_chunks(n_layers: int) -> list[tuple[int, int]]:
 
 def layers_of(folder: Path) -> Layers:
     """The layers of the checkpoint in ``folder``, from its config alone."""
-    stack = look_at_fetched(folder).stack
-    return Layers(stack.n_layers, stack.rules, "unshare()" if stack.is_shared else "")
+    found = look_at_fetched(folder)
+    stack, n_heads = found.stack, size(found.config, found.facts.config, "heads")
+    first_edit = "unshare()" if stack.is_shared else ""
+    return Layers(stack.n_layers, stack.rules, n_heads or 1, first_edit)
 
 
 def checked_counts(counts: list[int] | None, n_layers: int) -> list[int]:

@@ -78,6 +78,7 @@ class Subject:
         inputs: Mapping[str, TrialInput] | None = None,
         label: str = "",
         reads: tuple[str, ...] = (MODEL, DATA),
+        work: float = 1.0,
     ) -> Trial:
         """A trial on this subject: content is in its hash, places are not.
 
@@ -85,7 +86,7 @@ class Subject:
         ``experiment`` in it unless another is named. ``reads`` says what of the subject the trial
         opens: the model (with its tokenizer), the measured rows (``DATA``), the rows to learn from
         (``TRAINING``). ``inputs`` are more models and files that it reads, found under their names
-        in ``context.where``.
+        in ``context.where``. ``work`` counts layers applied to all measured rows.
         """
         experiment = experiment or name.partition(".")[0]
         places, content = self._read(reads)
@@ -100,6 +101,7 @@ class Subject:
             where=places,
             columns={"experiment": experiment, "model": self.model, "task": self.task},
             label=label or experiment,
+            work=work,
         )
 
     def _read(self, reads: tuple[str, ...]) -> tuple[dict[str, str], dict[str, str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -76,6 +77,14 @@ def gives_one_answer(evaluation: Evaluation) -> bool:
         return guesses_one_token(evaluation.predictions)
     predictions = evaluation.predictions
     return bool((predictions == predictions[:1]).all())
+
+
+def with_constant(
+    dataset: Dataset, evaluation: Evaluation, encoded: Encoded | None = None
+) -> Evaluation:
+    """The same scores, and what one constant answer scores by each of their metrics."""
+    scores = {name: constant_answer(dataset, name, encoded) for name in evaluation.outcomes}
+    return replace(evaluation, constant_scores=scores)
 
 
 def answer_columns(

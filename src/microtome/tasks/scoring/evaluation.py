@@ -40,7 +40,8 @@ class Evaluation:
     a function of the rows' weights.
     ``thresholds`` (spans): the best no-answer threshold for each metric, and the score there.
     It was picked on these very rows, so it flatters. ``loss`` (a masked LM on plain text): nats per
-    masked token. ``unit`` is what the counts of the scores count.
+    masked token. ``unit`` is what the counts of the scores count. ``constant_scores``, where they
+    were looked at: what one constant answer scores, by metric.
     """
 
     task: str
@@ -53,6 +54,7 @@ class Evaluation:
     thresholds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     loss: float | None = None
     unit: str = "rows"
+    constant_scores: Mapping[str, float] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, object]:
         """The part of ``evaluate --json`` that the data decides."""
@@ -61,6 +63,7 @@ class Evaluation:
             "split": self.split,
             "scores": {name: as_json(interval) for name, interval in self.scores.items()},
             "primary": self.primary,
+            "constant_scores": dict(self.constant_scores),
             "notes": list(self.notes),
         }
         if self.loss is not None:

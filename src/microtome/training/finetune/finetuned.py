@@ -71,6 +71,7 @@ class Finetuned:
             "out": None if self.out is None else str(self.out),
             "scores": {name: score_json(interval) for name, interval in self.scores.items()},
             "primary": self.primary,
+            "constant_scores": dict(self.evaluation.constant_scores),
         }
 
 

@@ -26,6 +26,7 @@ from microtome.requests import check_same
 from microtome.surgery import Certificate
 from microtome.tasks import Dataset, Encoded, Evaluation
 from microtome.tasks.dataset import as_kind
+from microtome.tasks.scoring.constant import with_constant
 from microtome.training.finetune.examples import check_recipe, check_trainable, examples_of
 from microtome.training.finetune.finetuned import (
     RECORD,
@@ -193,7 +194,7 @@ class _Job:
             seed=self.seed,
             out=self.out,
             recipe=self.recipe,
-            evaluation=evaluation,
+            evaluation=with_constant(self.dev_rows, evaluation),
             logits=logits,
             history=training.history,
             kept_epoch=training.kept_epoch,

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from microtome.experiments.kao.layer_removal.cuts import STRATEGIES
+from microtome.experiments.kao.layer_removal.cuts import STRATEGIES, all_cuts
 from microtome.experiments.kit import arms
 from microtome.experiments.kit.arms import head_to_score
 from microtome.experiments.kit.judging import METRIC, TEST_SPLIT, chosen_metric, on_test_split
@@ -27,6 +27,7 @@ COLUMNS = (
     "p_holm", "p_bh", "p_maxt", "parameters", "flops_per_token", "speed",
 )  # fmt: skip
 OPTIONS = (METRIC, TEST_SPLIT, *arms.OPTIONS)
+TIMED_TEXTS = 500  # that each model reads, with the padding, for its timing
 
 
 def plan(subject: Subject, settings: Mapping[str, Any]) -> list[Trial]:
@@ -37,13 +38,20 @@ def plan(subject: Subject, settings: Mapping[str, Any]) -> list[Trial]:
     differences are paired.
     """
     head = head_to_score(subject, settings)
-    n_layers = layers_of(subject.model_path).count
+    layers = layers_of(subject.model_path)
+    n_layers, cuts = layers.count, all_cuts(layers.count, layers.rules)
     answers = [
         subject.trial(
             "layer-removal.predict_cuts",
             {"first_removed": [first, last]},
             needs=head,
             label=f"remove blocks from layers {first}–{last - 1} on",
+            work=n_layers
+            + sum(
+                n_layers - cut.removed[0] - len(cut.removed)
+                for cut in cuts
+                if first <= cut.removed[0] < last
+            ),
         )
         for first, last in layer_chunks(n_layers)
     ]
@@ -51,6 +59,7 @@ def plan(subject: Subject, settings: Mapping[str, Any]) -> list[Trial]:
         subject.trial(
             "layer-removal.time_layers", {"layers": count}, needs=head,
             label=f"time {count} of {n_layers} layers",
+            work=(n_layers + count) * TIMED_TEXTS / len(subject.dataset),
         )
         for count in range(n_layers - 1, 0, -1)
     ]  # fmt: skip

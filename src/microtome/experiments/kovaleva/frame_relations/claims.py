@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from microtome.experiments.kit.head_tables import name_of
 from microtome.experiments.kit.wording import CANT_TELL, DOESNT_HOLD, HOLDS, change, counted
-from microtome.experiments.kovaleva.frame_relations.report import forward, linked_heads
+from microtome.experiments.kovaleva.frame_relations.report import (
+    forward,
+    linked_heads,
+    model_not_learnt,
+)
 from microtome.views import TidyRows
 
 FEW = 0.05  # the share of heads up to which they "stand out"
@@ -16,7 +20,7 @@ def claims(rows: TidyRows) -> dict[str, str]:
     linked = linked_heads(rows)
     answers = {"heads": _heads(rows)}
     if disabled := [row for row in linked if row["delta"] is not None]:
-        answers["importance"] = _importance(disabled)
+        answers["importance"] = model_not_learnt(disabled) or _importance(disabled)
     return answers
 
 

@@ -14,6 +14,7 @@ from microtome.edits import Unshare
 from microtome.errors import DataError
 from microtome.experiments.kit.head_tables import head_rows, head_scores, name_of
 from microtome.experiments.kit.paired_comparison import Outcome, VariantSweep
+from microtome.experiments.kit.stored_predictions import score_on
 from microtome.experiments.kit.trial_inputs import opened_model, opened_rows
 from microtome.experiments.kovaleva.frame_relations.exemplars import (
     Clustered,
@@ -37,8 +38,12 @@ from microtome.observe.linguistic.random_draws import Draws
 from microtome.runs import Context, Result
 from microtome.tasks.annotation.passages import AnnotatedTexts
 from microtome.tasks.dataset import Dataset
+from microtome.tasks.scoring.constant import answer_columns
 
-COSTS = ("metric", "disabled_value", "delta", "delta_low", "delta_high", "delta_p_holm")
+COSTS = (
+    "metric", "value", "disabled_value", "delta", "delta_low", "delta_high", "delta_p_holm",
+    "one_answer", "constant_value",
+)  # fmt: skip
 
 
 def score_links(request: Mapping[str, Any], context: Context) -> Result:
@@ -67,7 +72,10 @@ def costs_of_disabling(
     dataset: Dataset,
     heads: Sequence[Mapping[str, Any]],
 ) -> dict[str, dict[str, Any]]:
-    """The task's metric with each head disabled, against the model as it is, on the same rows."""
+    """The task's metric with each head disabled, against the model as it is, on the same rows.
+
+    ``value``, ``one_answer`` and ``constant_value`` are of the model as it is.
+    """
     if not heads:
         return {}
     check_fit(model, dataset)
@@ -83,11 +91,15 @@ def costs_of_disabling(
         return outcome(dataset, scored(model, dataset, encoded, logits), metric)
 
     variants = {name: outcome_of(logits) for name, logits in zip(names, swept.logits, strict=True)}
-    sweep_of_heads = VariantSweep(variants, outcome_of(swept.baseline), dataset.clusters)
+    whole = scored(model, dataset, encoded, swept.baseline)
+    base = outcome(dataset, whole, metric)
+    about = {"value": score_on(base), **answer_columns(dataset, whole, metric, encoded)}
+    sweep_of_heads = VariantSweep(variants, base, dataset.clusters)
     return {
         row["target"]: {
             "metric": metric, "disabled_value": row["value"], "delta": row["delta"],
             "delta_low": row["low"], "delta_high": row["high"], "delta_p_holm": row["p_holm"],
+            **about,
         }
         for row in sweep_of_heads.rows(metric)
     }  # fmt: skip

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from microtome.experiments.kit.head_tables import head_map, name_of
-from microtome.experiments.kit.wording import change, counted
+from microtome.experiments.kit.learning import CONSTANT, constant_of, not_learnt
+from microtome.experiments.kit.wording import change, counted, percent
 from microtome.views import Table, TidyRow, TidyRows, View, table_of
 
 FORWARD, BACK = "predicate→element", "element→predicate"
@@ -73,14 +74,26 @@ def finding(rows: TidyRows) -> str:
         f" (placement test, 5 %, over all heads){f': {names}' if names else ''}."
     )
     sentences = [answer, _most_attention(forwards)]
+    if priced := [row for row in linked if row["delta"] is not None]:
+        sentences.append(model_not_learnt(priced) or _costs(priced))
+    return " ".join(sentences)
+
+
+def model_not_learnt(priced: TidyRows) -> str:
+    """Why no disabled head is compared with the model; empty where it has learnt the task."""
+    return not_learnt(priced[:1], "The model")
+
+
+def _costs(priced: TidyRows) -> str:
     costs = ", ".join(
         f"{name_of(row)} {change(row['delta'], row['delta_low'], row['delta_high'])}"
-        for row in linked
-        if row["delta"] is not None
+        for row in priced
     )
-    if costs:
-        sentences.append(f"Disabling them changes the {linked[0]['metric']} by: {costs}.")
-    return " ".join(sentences)
+    constant = constant_of(priced)
+    floor = "" if constant is None else (
+        f" ({percent(priced[0]['value'])} with all heads, {CONSTANT}: {percent(constant)})"
+    )  # fmt: skip
+    return f"Disabling them changes the {priced[0]['metric']}{floor} by: {costs}."
 
 
 def _most_attention(rows: TidyRows) -> str:

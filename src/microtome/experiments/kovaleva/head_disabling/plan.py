@@ -29,6 +29,7 @@ COLUMNS = (
     "layer", "head", "metric", "primary", "value", "delta", "low", "high", "p", "p_holm",
     "p_bh", "p_maxt",
 )  # fmt: skip
+N_SIZES = 4  # of sets of heads: 2, 4, 8, 16
 OPTIONS = (
     Option("how", "uniform", "uniform: 1/L; zero: no output at all"),
     METRIC,
@@ -56,12 +57,14 @@ def plan(subject: Subject, settings: Mapping[str, Any]) -> list[Trial]:
     head = arms.head_to_score(subject, settings)
     how = {"how": settings["how"]}
     judged = {**how, "metric": chosen_metric(subject, settings)}
+    layers = layers_of(subject.model_path)
     chunks = [
         subject.trial(
             "head-disabling.sweep", {"layers": [first, last], **how}, needs=head,
             label=f"disable heads of layers {first}–{last - 1}",
+            work=sum((layers.n_heads + 1) * (layers.count - at) for at in range(first, last)),
         )
-        for first, last in layer_chunks(layers_of(subject.model_path).count)
+        for first, last in layer_chunks(layers.count)
     ]  # fmt: skip
     swept = (*head, *chunks)
     trials = list(swept)
@@ -69,7 +72,13 @@ def plan(subject: Subject, settings: Mapping[str, Any]) -> list[Trial]:
         request = {**how, "sets": settings["random_sets"], "seed": 0}
         label = "disable random sets of heads"
         trials.append(
-            subject.trial("head-disabling.sweep_random_sets", request, needs=head, label=label)
+            subject.trial(
+                "head-disabling.sweep_random_sets",
+                request,
+                needs=head,
+                label=label,
+                work=N_SIZES * settings["random_sets"] * layers.count,
+            )
         )
     comparison = subject.trial(
         "head-disabling.compare", judged, needs=tuple(trials), label="compare"
@@ -78,7 +87,13 @@ def plan(subject: Subject, settings: Mapping[str, Any]) -> list[Trial]:
         request = judged | {"splits": settings["splits"]}
         label = "choose sets of heads greedily"
         trials.append(
-            subject.trial("head-disabling.choose_greedily", request, needs=swept, label=label)
+            subject.trial(
+                "head-disabling.choose_greedily",
+                request,
+                needs=swept,
+                label=label,
+                work=N_SIZES * settings["splits"] * layers.count,
+            )
         )
     trials.append(comparison)
     if settings["test_split"]:
