@@ -84,7 +84,9 @@ def test_the_constant_answer_is_next_to_the_scores(model, tmp_path, capsys):
     by_hand = {"accuracy": 2 / 3, "f1": 0.5, "matthews": 0.0}
     assert document["constant_scores"] == pytest.approx(by_hand)
     assert run(["evaluate", str(model), "--data", str(file), *COLUMNS]) == 0
-    assert "one constant answer: accuracy 66.67, f1 50.00, matthews 0.00\n" in capsys.readouterr().out
+    assert (
+        "one constant answer: accuracy 66.67, f1 50.00, matthews 0.00\n" in capsys.readouterr().out
+    )
 
 
 def test_labels_are_matched_by_name_whatever_their_order(tmp_path, reviews, capsys):

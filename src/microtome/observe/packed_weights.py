@@ -1,7 +1,8 @@
 """Weights in the layout that oneDNN's products like best, for as long as a sweep lasts.
 
-A sweep multiplies by the same few matrices thousands of times. Laid out anew once, they take a
-fifth less time than as they are stored (docs/performance.md); the answers differ by rounding.
+A sweep multiplies by the same few matrices thousands of times. Laid out anew once, they take less
+time than as they are stored where the CPU has AVX-512; with AVX2 alone they take more
+(docs/performance.md). The answers differ by rounding.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ class PackedWeights(TorchFunctionMode):
     """While it is entered, in this thread, linear layers of a model's blocks use packed weights.
 
     The model isn't touched. The copies go with this object, so a weight that is changed afterwards
-    is never answered for by an old copy. Where oneDNN has nothing to offer (another device or
-    type), all is as without it.
+    is never answered for by an old copy. Where packing doesn't pay (another CPU, device or type),
+    all is as without it.
 
         with PackedWeights(family, n_rows=1600):
             ...
@@ -62,7 +63,11 @@ def _product(given: Tensor, packed: Tensor, bias: Tensor | None) -> Tensor:
     return product
 
 
-def _can_be_packed(weight: Tensor) -> bool:
-    """In single precision, on a CPU, by a torch that was built with oneDNN."""
+def is_worthwhile() -> bool:
+    """Whether this CPU and this torch multiply faster by packed weights; the same in every run."""
     has_onednn: bool = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
-    return has_onednn and weight.device.type == "cpu" and weight.dtype == torch.float32
+    return has_onednn and torch.backends.cpu.get_cpu_capability() == "AVX512"
+
+
+def _can_be_packed(weight: Tensor) -> bool:
+    return is_worthwhile() and weight.device.type == "cpu" and weight.dtype == torch.float32
