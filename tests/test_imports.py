@@ -30,7 +30,8 @@ BELOW = {
     "families": {"edits", "errors"},
     "models": {"families", "errors"},
     # The certificate holds what the engine computes against what sentence-transformers loads.
-    "surgery": {"observe", "models", "families", "edits", "values", "errors"},
+    # An edit of the vocabulary reads texts.
+    "surgery": {"observe", "tasks", "models", "families", "edits", "values", "errors"},
     "tasks": {"statistics", "errors"},
     "observe": {"tasks", "families", "statistics", "values", "errors"},
     "runs": {"requests", "files", "threads", "errors"},

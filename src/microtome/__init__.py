@@ -28,6 +28,7 @@ from microtome.edits import (
     Remove,
     Repeat,
     Unshare,
+    Vocabulary,
     parse,
 )
 from microtome.errors import MicrotomeError
@@ -35,7 +36,7 @@ from microtome.values import Head
 
 if TYPE_CHECKING:
     from microtome.families import adapt
-    from microtome.models import cost, load, load_tokenizer, provenance_of, save
+    from microtome.models import cost, load, load_tokenizer, provenance_of, save, tokenizer_of
     from microtome.surgery import Certificate, Check, certify, certify_weights, operate
 
 _HOMES = {
@@ -50,6 +51,7 @@ _HOMES = {
     "operate": "surgery",
     "provenance_of": "models",
     "save": "models",
+    "tokenizer_of": "models",
 }
 
 __all__ = [
@@ -69,6 +71,7 @@ __all__ = [
     "Remove",
     "Repeat",
     "Unshare",
+    "Vocabulary",
     "adapt",
     "certify",
     "certify_weights",
@@ -79,6 +82,7 @@ __all__ = [
     "parse",
     "provenance_of",
     "save",
+    "tokenizer_of",
 ]
 
 

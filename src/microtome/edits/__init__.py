@@ -3,6 +3,7 @@
 edit.py       what every edit is, and sequences of edits
 depth.py      edits that are an order of layers
 weights.py    edits that change weights
+vocabulary.py the edit of embeddings and tokenizer together
 arguments.py  what is checked without a model
 catalogue.py  the table of edits
 grammar.py    text → edits
@@ -14,6 +15,7 @@ from microtome.edits.catalogue import EditForm, catalogue
 from microtome.edits.depth import DepthEdit, Duplicate, Extend, Keep, Order, Remove, Repeat
 from microtome.edits.edit import Edit, Edits
 from microtome.edits.grammar import parse
+from microtome.edits.vocabulary import Vocabulary
 from microtome.edits.weights import Disable, Randomize, Reinit, Unshare
 
 __all__ = [
@@ -31,6 +33,7 @@ __all__ = [
     "Remove",
     "Repeat",
     "Unshare",
+    "Vocabulary",
     "catalogue",
     "parse",
 ]

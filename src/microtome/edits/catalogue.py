@@ -15,6 +15,7 @@ from microtome.edits.arguments import (
 )
 from microtome.edits.depth import Duplicate, Extend, Keep, Order, Remove, Repeat
 from microtome.edits.edit import Edit
+from microtome.edits.vocabulary import Vocabulary, file_name
 from microtome.edits.weights import PARTS, WAYS, Disable, Randomize, Reinit, Unshare
 from microtome.values import LARGEST_NUMBER, parse_range
 
@@ -176,5 +177,15 @@ _FORMS = (
         "ALBERT: one copy of the shared layer per depth",
         ("unshare()",),
         Unshare,
+    ),
+    EditForm(
+        "vocabulary",
+        "vocabulary(FILE)",
+        "only the tokens that FILE's texts use, and those that any text can be written with",
+        ("vocabulary(texts.txt)", "vocabulary(data/train.csv)"),
+        Vocabulary,
+        listed=file_name,
+        n_listed=1,
+        options={"sha256": str},
     ),
 )

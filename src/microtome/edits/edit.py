@@ -37,9 +37,14 @@ class Edit:
         return f"{self.name}({', '.join(arguments)})"
 
     @property
+    def identity(self) -> str:
+        """The canonical text with nothing of this machine in it: a file is its content."""
+        return self.text
+
+    @property
     def hash(self) -> str:
-        """SHA-256 of the canonical text, in hexadecimal."""
-        return _sha256(self.text)
+        """SHA-256 of the identity, in hexadecimal."""
+        return _sha256(self.identity)
 
     def _set(self, **fields: object) -> None:
         """Fill the fields of this frozen value; for constructors that check what they are given."""
@@ -90,9 +95,14 @@ class Edits:
         return " | ".join(edit.text for edit in self.edits)
 
     @property
+    def identity(self) -> str:
+        """What the edits do, whatever the names of their files: what a request's hash covers."""
+        return " | ".join(edit.identity for edit in self.edits)
+
+    @property
     def hash(self) -> str:
-        """SHA-256 of the canonical text, in hexadecimal."""
-        return _sha256(self.text)
+        """SHA-256 of the identity, in hexadecimal."""
+        return _sha256(self.identity)
 
     def __iter__(self) -> Iterator[Edit]:
         return iter(self.edits)

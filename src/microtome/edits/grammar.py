@@ -4,8 +4,9 @@
     edit      = NAME "(" [ argument { "," argument } ] ")"
     argument  = WORD | NAME "=" WORD
 
-White space may separate any two of these; a range (0-2) or a head (3.*) is one word. Positions
-in errors count the characters of the whole text from 1.
+White space may separate any two of these; a range (0-2), a head (3.*) or a file (a/b.txt) is one
+word, and so is anything in double quotes. Positions in errors count the characters of the whole
+text from 1.
 """
 
 from __future__ import annotations
@@ -19,7 +20,11 @@ from microtome.edits.edit import Edit, Edits
 from microtome.errors import EditError
 from microtome.values import quoted
 
-_PIECE = re.compile(r"(?P<word>[A-Za-z0-9_.*+-]+)|[(),=|]|\s+|(?P<other>.)")
+_PIECE = re.compile(
+    r"(?P<word>[A-Za-z0-9_.*+/~:@%\\-]+)"
+    r'|"(?P<quoted>[^"]+)"'
+    r"|[(),=|]|\s+|(?P<other>.)"
+)
 # What transformers once had, and people still ask for.
 _FORMER_NAMES = ("head_mask", "prune_heads")
 
@@ -132,8 +137,9 @@ class _Parser:
             text, position = piece.group(), piece.start() + 1
             if piece["other"]:
                 raise self._error(position, f"unexpected character {quoted(text)}")
+            word = piece["word"] or piece["quoted"]
             if not text.isspace():
-                tokens.append(_Token("word" if piece["word"] else text, text, position))
+                tokens.append(_Token("word" if word else text, word or text, position))
         # A missing mark is reported right after the last one, not after trailing blanks.
         tokens.append(_Token("end", "", len(self._text.rstrip()) + 1))
         return tokens

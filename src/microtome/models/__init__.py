@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from microtome.models.loading import load, nonfinite_tensors
     from microtome.models.provenance import Provenance, attach, provenance_of
     from microtome.models.saving import save
-    from microtome.models.tokenizers import load_tokenizer
+    from microtome.models.tokenizers import load_tokenizer, tokenizer_of
 
 _HOMES = {
     "Cost": "costs",
@@ -35,6 +35,7 @@ _HOMES = {
     "nonfinite_tensors": "loading",
     "provenance_of": "provenance",
     "save": "saving",
+    "tokenizer_of": "tokenizers",
 }
 
 __all__ = [
@@ -55,6 +56,7 @@ __all__ = [
     "provenance_of",
     "resolve",
     "save",
+    "tokenizer_of",
 ]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
@@ -47,6 +47,8 @@ class Provenance:
     base: Base
     edits: tuple[str, ...]
     is_cross_encoder: bool = False  # its folder says that sentence-transformers scores pairs by it
+    # The files that an edit of the vocabulary made, by name; None: those in ``path`` are the model's
+    tokenizer: Mapping[str, bytes] | None = None
 
     def with_edits(self, texts: Iterable[str]) -> Provenance:
         """The provenance after further edits, in their canonical text."""

@@ -25,7 +25,7 @@ from microtome.models.folders import check_empty
 from microtome.models.provenance import HISTORY, SCHEMA_VERSION, Provenance, provenance_of
 from microtome.models.quiet import quiet_transformers
 from microtome.models.sentence_transformers.folder import encoder_folder, sentence_files
-from microtome.models.tokenizers import copy_tokenizer
+from microtome.models.tokenizers import copy_tokenizer, write_files
 
 
 def save(
@@ -40,8 +40,8 @@ def save(
     """Write ``model`` to the new or empty folder ``out``, in the dtype of its base.
 
     ``save(Remove(11)(load("my-model")), "shorter")`` makes a folder that ``from_pretrained`` loads:
-    weights, config, tokenizer (``tokenizer``, else the base's files), the model card ``README.md``
-    and ``microtome.json``. A sentence embedder's or cross-encoder's further files come along byte
+    weights, config, tokenizer (``tokenizer``, else the base's files, or those that an edit of the
+    vocabulary made), the model card ``README.md`` and ``microtome.json``. A sentence embedder's or cross-encoder's further files come along byte
     for byte, so that sentence-transformers loads it too. It appears complete, or not at all.
     ``prove`` is handed the folder with the weights in it before it gets its name, and gives the
     certificate; if it raises, nothing is left.
@@ -56,7 +56,9 @@ def save(
             if tokenizer is not None:
                 tokenizer.save_pretrained(encoder)
         if provenance is not None:
-            if tokenizer is None:
+            if tokenizer is None and provenance.tokenizer is not None:
+                write_files(provenance.tokenizer, encoder)
+            elif tokenizer is None:
                 copy_tokenizer(encoder_folder(provenance.path), encoder)
             copy_sentence_files(model, provenance, folder)
         if prove is not None:

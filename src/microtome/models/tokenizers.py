@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+import tempfile
+from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,11 +13,13 @@ from typing import TYPE_CHECKING
 from microtome.errors import ModelError
 from microtome.models.checkpoint import look_at
 from microtome.models.configuration import MAX_CONFIG_BYTES, read_object, refuse_own_code, size
+from microtome.models.provenance import provenance_of
 from microtome.models.quiet import quiet_transformers
+from microtome.models.sentence_transformers.folder import encoder_folder, sentence_folder
 from microtome.models.source import Source, fetched, resolve
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 MAX_TOKENIZER_BYTES = 200_000_000
 MAX_TOKENIZER_CONFIG_BYTES = 20 * MAX_CONFIG_BYTES  # added tokens are listed in it
@@ -59,6 +64,51 @@ def load_tokenizer(
             "the tokenizer belongs to another model; get the right one",
         )
     return tokenizer
+
+
+def tokenizer_of(model: PreTrainedModel) -> PreTrainedTokenizerBase | None:
+    """The tokenizer of a model in memory, after its edits; None where it has none.
+
+    ``tokenizer_of(Vocabulary("texts.txt")(load("minilm")))`` has the tokens that stayed; of a model
+    whose vocabulary no edit touched it is what :func:`load_tokenizer` gives.
+    """
+    origin = provenance_of(model)
+    if origin is None:
+        return None
+    if origin.tokenizer is None:
+        return load_tokenizer(Source(origin.kind, origin.name, origin.path, origin.revision))
+    tokenizer = tokenizer_from(origin.tokenizer, model.config.model_type)
+    sentence = sentence_folder(origin.path)
+    if sentence is not None and sentence.lowers_case:
+        _lower_case_(tokenizer)
+    return tokenizer
+
+
+def tokenizer_files(model: PreTrainedModel) -> dict[str, bytes]:
+    """A model's tokenizer files by name, after its edits; none for one that Microtome didn't load."""
+    origin = provenance_of(model)
+    if origin is None:
+        return {}
+    if origin.tokenizer is not None:
+        return dict(origin.tokenizer)
+    place = encoder_folder(origin.path)
+    return {
+        name: (place / name).read_bytes() for name in TOKENIZER_FILES if (place / name).is_file()
+    }
+
+
+def tokenizer_from(files: Mapping[str, bytes], model_type: str) -> PreTrainedTokenizerBase:
+    """What plain ``AutoTokenizer`` makes of a checkpoint of this type with these files."""
+    config = json.dumps({"model_type": model_type}).encode()  # it may decide the class
+    with tempfile.TemporaryDirectory(prefix="microtome-tokenizer-") as place:
+        write_files({**files, "config.json": config}, Path(place))
+        return _load(Path(place))
+
+
+def write_files(files: Mapping[str, bytes], folder: Path) -> None:
+    """Write a tokenizer's files."""
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
 
 
 def copy_tokenizer(source: Path, folder: Path) -> None:

@@ -14,13 +14,14 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from microtome.edits import Disable, Edit, Edits, Randomize, Reinit, Unshare
+from microtome.edits import Disable, Edit, Edits, Randomize, Reinit, Unshare, Vocabulary
 from microtome.edits.depth import DepthEdit, new_order
 from microtome.errors import EditError
 from microtome.families import adapt
 from microtome.families.anatomy import QUERY_NAMES
 from microtome.families.seam import Family
 from microtome.models.provenance import attach, provenance_of
+from microtome.surgery.vocabulary import shrink_vocabulary_
 from microtome.values import Head, format_ranges
 
 CUT = 2.0  # Singh et al., section 4.3: the normal is cut at two standard deviations
@@ -37,8 +38,8 @@ def apply(edits: Edit | Edits, model: PreTrainedModel) -> PreTrainedModel:
             named = error.message.startswith(edit.text)
             context = "" if named else f"{edit.text}: "
             raise EditError(f"{context}{error.message}", error.hint) from None
-    if (origin := provenance_of(model)) is not None:
-        attach(edited, origin.with_edits(edit.text for edit in Edits(edits)))
+    if (origin := provenance_of(edited)) is not None:
+        attach(edited, origin.with_edits(edit.identity for edit in Edits(edits)))
     return edited
 
 
@@ -67,6 +68,8 @@ def _apply_(edit: Edit, model: PreTrainedModel) -> None:
             randomise_(model, edit.seed)
         case Unshare():
             family.unshare_()
+        case Vocabulary():
+            shrink_vocabulary_(edit, family)
         case _:
             raise EditError(f"no way to apply a {type(edit).__name__}")
 
