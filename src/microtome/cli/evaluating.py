@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from microtome.cli import parameters as given
 from microtome.cli.option_groups import takes_data
@@ -26,6 +28,9 @@ if TYPE_CHECKING:
 def evaluate(
     model: given.Model,
     rows: DataSpec,
+    edit: Annotated[
+        list[str] | None, typer.Option("--edit", help="Applied before; may be repeated.")
+    ] = None,
     seed: int = 0,
     max_length: given.MaxLength = None,
     device: given.Device = "cpu",
@@ -33,25 +38,30 @@ def evaluate(
     revision: str | None = None,
     json: given.Json = False,
 ) -> None:
-    """Measure a model as it is: the task's official metrics, each with an interval.
+    """Measure a model, as it is or edited: the task's official metrics, each with an interval.
 
     A model with a task head, an embedder on pairs or searches, a reranker, a tagger.
 
     Examples: microtome evaluate ./my-mrpc --task mrpc --data glue/MRPC
     microtome evaluate ./mine --data mine.csv --text-column review --label-column stars
-    microtome evaluate ./my-embedder --data ./scifact --split test
+    microtome evaluate ./my-embedder --data ./scifact --split test --edit "remove(2)"
     """
     from microtome.models import resolve
     from microtome.tasks import open_data
 
+    edits = given.read_edits(edit)
     source = resolve(model, revision=revision)
     dataset = open_data(rows)
     log(f"evaluating {model} on {len(dataset):,} rows of {dataset.task.name}")
-    from microtome.models import load, load_tokenizer, provenance_of
+    from microtome.models import load, provenance_of, tokenizer_of
     from microtome.observe.evaluation import evaluate as measure
+    from microtome.surgery import apply, certify_weights
 
     loaded = load(source, device=device, allow_pickle=allow_pickle, pooling=rows.pooling)
-    scores = measure(loaded, load_tokenizer(source), dataset, max_length=max_length)
+    if len(edits):
+        base, loaded = loaded, apply(edits, loaded)
+        certify_weights(edits, base, loaded).require()
+    scores = measure(loaded, tokenizer_of(loaded), dataset, max_length=max_length)
     origin = provenance_of(loaded)
     document = {
         "model": model,

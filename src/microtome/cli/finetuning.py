@@ -55,10 +55,9 @@ def finetune(
     Examples: microtome finetune minilm --task micro-sentiment --edit "remove(5)" --out ./cut
     microtome finetune minilm --data train.conll --dev-data dev.conll --out ./tagger
     """
-    from microtome.edits import Edits, parse
     from microtome.models import fetched, resolve
 
-    edits = Edits(*(parse(text) for text in edit or ()))
+    edits = given.read_edits(edit)
     source = fetched(resolve(model, revision=revision))
     train, dev = _opened(rows, fraction)
     from microtome.tasks.sampling import n_of_fraction

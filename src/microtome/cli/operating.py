@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from microtome.cli.output import log, show, table
-from microtome.cli.parameters import AllowPickle, Json, Model, Revision
+from microtome.cli.parameters import AllowPickle, Json, Model, Revision, read_edits
 from microtome.errors import RequestError
 
 if TYPE_CHECKING:
@@ -36,7 +36,6 @@ def operate(
 
     Example: microtome operate ./bert "extend(15)" "disable(3.7)" --out ./bert-15
     """
-    from microtome.edits import Edits, parse
     from microtome.models import fetched, resolve
     from microtome.models.checkpoint import look_at
     from microtome.models.folders import check_empty
@@ -46,7 +45,7 @@ def operate(
             "--head-mask was given, and transformers ignores head masks since version 5",
             'switch a head off with an edit, for example "disable(3.7)"',
         )
-    planned = Edits(*(parse(text) for text in edits))
+    planned = read_edits(edits)
     check_empty(out)
     source = fetched(resolve(model, revision=revision), allow_pickle=allow_pickle)
     assert source.path is not None

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from microtome.edits import Edits
 
 Model = Annotated[
     str, typer.Argument(metavar="MODEL", help="Embedded name, local folder, or hub id.")
@@ -47,3 +51,12 @@ RetryFailed = Annotated[bool, typer.Option("--retry-failed", help="Run failed tr
 Track = Annotated[
     str | None, typer.Option("--track", help="Also log to tensorboard, wandb or mlflow.")
 ]
+
+
+def read_edits(texts: Sequence[str] | None) -> Edits:
+    """The edits of a command line. A file that one of them names must be there."""
+    from microtome.edits import Edits, parse
+
+    edits = Edits(*(parse(text) for text in texts or ()))
+    _ = edits.identity  # reads the files, before anything is loaded
+    return edits

@@ -47,7 +47,7 @@ class Provenance:
     base: Base
     edits: tuple[str, ...]
     is_cross_encoder: bool = False  # its folder says that sentence-transformers scores pairs by it
-    # The files that an edit of the vocabulary made, by name; None: those in ``path`` are the model's
+    # What an edit of the vocabulary made, by file name; None: the files are those in ``path``.
     tokenizer: Mapping[str, bytes] | None = None
 
     def with_edits(self, texts: Iterable[str]) -> Provenance:

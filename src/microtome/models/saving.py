@@ -41,8 +41,9 @@ def save(
 
     ``save(Remove(11)(load("my-model")), "shorter")`` makes a folder that ``from_pretrained`` loads:
     weights, config, tokenizer (``tokenizer``, else the base's files, or those that an edit of the
-    vocabulary made), the model card ``README.md`` and ``microtome.json``. A sentence embedder's or cross-encoder's further files come along byte
-    for byte, so that sentence-transformers loads it too. It appears complete, or not at all.
+    vocabulary made), the model card ``README.md`` and ``microtome.json``. A sentence embedder's or
+    cross-encoder's further files come along byte for byte, so that sentence-transformers loads it
+    too. It appears complete, or not at all.
     ``prove`` is handed the folder with the weights in it before it gets its name, and gives the
     certificate; if it raises, nothing is left.
     """

@@ -85,7 +85,7 @@ def tokenizer_of(model: PreTrainedModel) -> PreTrainedTokenizerBase | None:
 
 
 def tokenizer_files(model: PreTrainedModel) -> dict[str, bytes]:
-    """A model's tokenizer files by name, after its edits; none for one that Microtome didn't load."""
+    """A model's tokenizer files by name, after its edits; none where its origin is unknown."""
     origin = provenance_of(model)
     if origin is None:
         return {}

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
@@ -19,8 +20,10 @@ from microtome.errors import CertificateFailed
 from microtome.families import adapt
 from microtome.families.anatomy import QUERY_NAMES
 from microtome.families.seam import Family
+from microtome.families.vocabulary import vocabulary_tensors
 from microtome.models.building import lacks_pooler
 from microtome.models.loading import nonfinite_tensors
+from microtome.models.tokenizers import tokenizer_of
 from microtome.surgery.application import CUT
 from microtome.surgery.trace import Fate, LayerTrace, Trace, trace
 
@@ -90,7 +93,13 @@ def weight_checks(old: Family, new: Family, expected: Trace) -> Iterator[Check]:
     ]
     n_kept = sum(is_kept(layer) for layer in expected.layers)
     yield _check("layers", layers, f"{n_kept} of {len(expected.layers)} layers kept bit for bit")
-    yield outside_check(old, new, randomised=expected.randomised)
+    kept = None
+    if expected.vocabulary is not None:
+        vocabulary, kept = vocabulary_check(old, new)
+        yield vocabulary
+        if kept is None:
+            return
+    yield outside_check(old, new, randomised=expected.randomised, kept=kept)
 
 
 def count_check(new: Family, expected: Trace) -> Check:
@@ -117,9 +126,46 @@ def bookkeeping_check(new: Family) -> Check:
     return _check("bookkeeping", problems, "configs and layer indices agree")
 
 
-def outside_check(old: Family, new: Family, *, randomised: bool) -> Check:
-    """Everything outside the layers: as in the base, or drawn afresh with it."""
+def vocabulary_check(old: Family, new: Family) -> tuple[Check, Tensor | None]:
+    """The tokens that stayed, and for each of them the row of the same token in the base.
+
+    The rows are None where config, embeddings and tokenizer don't fit together.
+    """
+    tokenizers = tokenizer_of(old.model), tokenizer_of(new.model)
+    before, after = ({} if it is None else it.get_vocab() for it in tokenizers)
+    n_tokens = len(after)
+    problems = []
+    if sorted(after.values()) != list(range(n_tokens)):
+        problems.append("the ids of the tokenizer have gaps")
+    if not n_tokens == new.shape.vocabulary == len(new.word_embeddings):
+        problems.append(
+            f"{n_tokens} tokens, {len(new.word_embeddings)} embeddings, and the config says "
+            f"{new.shape.vocabulary}"
+        )
+    if foreign := after.keys() - before.keys():
+        problems.append(f"{len(foreign)} tokens that the base doesn't have")
+    if problems:
+        return _check("vocabulary", problems, ""), None
+    kept = [before[token] for token in sorted(after, key=after.__getitem__)]
+    named = {index: token for token, index in before.items()}
+    for key, was in old.config.to_dict().items():
+        is_token = key.endswith("_token_id") and isinstance(was, int) and was in named
+        if is_token and getattr(new.config, key) != after.get(named[was]):
+            problems.append(f"{key} is another token than {named[was]}")
+    fine = f"{n_tokens:,} of {len(before):,} tokens stay, with the special ones"
+    return _check("vocabulary", problems, fine), torch.tensor(kept)
+
+
+def outside_check(
+    old: Family, new: Family, *, randomised: bool, kept: Tensor | None = None
+) -> Check:
+    """Everything outside the layers: as in the base, or drawn afresh with it.
+
+    ``kept`` are the base's rows of the tokens that are left, where there are fewer now.
+    """
     before, after = _outside(old), _outside(new)
+    smaller = {} if kept is None else vocabulary_tensors(old)
+    before |= {name: value.detach()[kept] for name, value in smaller.items()}
     problems = [f"{name} came or went" for name in sorted(before.keys() ^ after.keys())]
     for name in sorted(before.keys() & after.keys()):
         if not randomised and not same_bits(before[name], after[name]):
@@ -127,6 +173,8 @@ def outside_check(old: Family, new: Family, *, randomised: bool) -> Check:
     if randomised and all(same_bits(before[n], after[n]) for n in before.keys() & after.keys()):
         problems.append("nothing outside the layers was drawn afresh")
     detail = f"{len(after)} tensors outside the layers {'drawn' if randomised else 'unchanged'}"
+    if smaller:
+        detail += f", {len(smaller)} of them with the rows of the tokens that stay"
     return _check("other tensors", problems, detail)
 
 

@@ -24,11 +24,13 @@ from microtome.surgery.certificate import (
     Certificate,
     Check,
     same_bits,
+    vocabulary_check,
     warnings_of,
     weight_checks,
 )
 from microtome.surgery.sentence_proof import sentence_checks
 from microtome.surgery.trace import LayerTrace, Trace, trace
+from microtome.surgery.vocabulary_proof import class_inputs, vocabulary_checks
 
 PROBE_LENGTHS = (13, 8, 5)  # padded together, so that a forgotten mask shows
 UNIFORM_TOLERANCE = 1e-6
@@ -52,10 +54,12 @@ def certify(
     expected = trace(Edits(edits), old)
     checks = list(weight_checks(old, new, expected))
     if all(check.passed for check in checks):
-        batch = probe(old)
-        before, after = look(base, batch), look(edited, batch)
+        batch = probe(new)
+        before, after = look(base, in_base(batch, old, new, expected)), look(edited, batch)
         checks += effect_checks(old, new, expected, before, after)
         checks += head_checks(new, expected, before, after, batch["attention_mask"].bool())
+        if expected.vocabulary is not None:
+            checks += vocabulary_checks(Edits(edits), base, edited, saved)
         checks.append(round_trip_check(edited, saved / encoder_path(edited), batch))
         checks += sentence_checks(rounded(edited), saved)
     return Certificate(tuple(checks), warnings=warnings_of(edited))
@@ -72,6 +76,17 @@ def probe(family: Family) -> dict[str, Tensor]:
     ids = torch.where(ids == pad, (pad + 1) % shape.vocabulary, ids)
     mask = torch.arange(ids.shape[1]) < lengths[:, None]
     return {"input_ids": ids.where(mask, torch.tensor(pad)), "attention_mask": mask.long()}
+
+
+def in_base(
+    batch: dict[str, Tensor], old: Family, new: Family, expected: Trace
+) -> dict[str, Tensor]:
+    """The probe with the ids that its tokens have in the base."""
+    if expected.vocabulary is None:
+        return batch
+    _, kept = vocabulary_check(old, new)
+    assert kept is not None  # it was checked before
+    return {**batch, "input_ids": kept[batch["input_ids"]]}
 
 
 @torch.no_grad()
@@ -92,7 +107,8 @@ def effect_checks(
     first = first_difference(old, new, expected)
     if first is None:
         equal = all(map(same_bits, before.states, after.states))
-        yield Check("no effect", equal, "an identity: all states are equal bit for bit")
+        why = "an identity" if expected.vocabulary is None else "no layer changed"
+        yield Check("no effect", equal, f"{why}: all states are equal bit for bit")
         return
     if not expected.randomised:
         # The last state of either model is the normed one: inner states compare with inner ones.
@@ -171,7 +187,7 @@ def round_trip_check(edited: PreTrainedModel, saved: Path, batch: dict[str, Tens
     if lost:
         return Check("round trip", False, f"keys missing or unexpected: {', '.join(lost[:3])}")
     reference = rounded(edited)
-    inputs = _class_inputs(edited, batch)
+    inputs = class_inputs(edited, batch)
     with torch.no_grad():
         ours, theirs = reference(**inputs), loaded.eval()(**inputs)
     pairs = [(look(reference, batch).states[-1], look(loaded, batch).states[-1])]
@@ -181,13 +197,6 @@ def round_trip_check(edited: PreTrainedModel, saved: Path, batch: dict[str, Tens
     what = "outputs, without the pooler's," if invented else "outputs"
     detail = f"saved and loaded by plain transformers: {what} differ by {off:.1g}"
     return Check("round trip", off <= ROUND_TRIP_TOLERANCE * scale, detail)
-
-
-def _class_inputs(model: PreTrainedModel, batch: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The probe as the model's class takes it: multiple choice has one more axis, (B, 1, L)."""
-    if not type(model).__name__.endswith("ForMultipleChoice"):
-        return batch
-    return {name: values[:, None] for name, values in batch.items()}
 
 
 def rounded(model: PreTrainedModel) -> PreTrainedModel:

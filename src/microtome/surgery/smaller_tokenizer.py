@@ -3,8 +3,8 @@
 :func:`needed_ids` says which tokens must stay beside those that some texts use, :func:`with_tokens`
 writes the definition anew. Nothing is trained. What holds afterwards, by kind of tokenizer:
 
-- WordPiece takes the longest piece at every place. A text whose pieces all stay is cut as before: no
-  longer one came. Every character that is a piece stays, so any other word can be spelled.
+- WordPiece takes the longest piece at every place. A text whose pieces all stay is cut as before,
+  since no longer one came. Every character that is a piece stays: any other word can be spelled.
 - BPE merges pairs in the order of their ranks. With every merge that leads to a kept token, a text
   of kept tokens is cut as before: the merges that are gone were never used in it.
 - Unigram takes the pieces with the largest sum of scores. The best sum is still there if its pieces
@@ -70,7 +70,9 @@ def with_tokens(definition: Definition, kept: list[int]) -> Definition:
     if model["type"] == "BPE":
         there = model["vocab"].keys()
         model["merges"] = [
-            pair for pair in model["merges"] if there >= {*(parts := _pair(pair)), _merged(model, parts)}
+            pair
+            for pair in model["merges"]
+            if there >= {*(parts := _pair(pair)), _merged(model, parts)}
         ]
     for added in _added(smaller):
         added["id"] = new_ids[added["id"]]
@@ -100,7 +102,9 @@ def _renumber_(processor: dict[str, Any], new_ids: Mapping[int, int]) -> None:
 def _word_pieces(model: dict[str, Any], kept: set[int]) -> set[int]:
     """Characters at the start of a word and inside it are different pieces."""
     prefix = model["continuing_subword_prefix"]
-    starts = {piece: index for piece, index in model["vocab"].items() if not _follows(piece, prefix)}
+    starts = {
+        piece: index for piece, index in model["vocab"].items() if not _follows(piece, prefix)
+    }
     inside = {
         piece.removeprefix(prefix): index
         for piece, index in model["vocab"].items()

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from microtome.edits import Disable, Edit, Edits, Randomize, Reinit, Unshare
+from microtome.edits import Disable, Edit, Edits, Randomize, Reinit, Unshare, Vocabulary
 from microtome.edits.depth import DepthEdit, DepthRules, new_order
 from microtome.families.seam import Family
 
@@ -43,11 +43,15 @@ class LayerTrace:
 
 @dataclass(frozen=True)
 class Trace:
-    """The edited model's layers, and whether everything outside them was drawn afresh too."""
+    """The edited model's layers, and what became of everything outside them.
+
+    It was drawn afresh too (``randomised``), or it has fewer tokens (the last ``vocabulary``).
+    """
 
     layers: tuple[LayerTrace, ...]
     rules: DepthRules
     randomised: bool = False
+    vocabulary: Vocabulary | None = None
 
 
 def trace(edits: Edits, base: Family) -> Trace:
@@ -81,6 +85,8 @@ def _step(edit: Edit, before: Trace, n_heads: int) -> Trace:
             return replace(before, layers=_each(layers, every, _random), randomised=True)
         case Unshare():
             return replace(before, rules=DepthRules())
+        case Vocabulary():
+            return replace(before, vocabulary=edit)
         case _:
             raise AssertionError(f"no trace for {edit!r}")
 

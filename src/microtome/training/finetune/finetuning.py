@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,15 @@ from microtome.edits import Edit, Edits
 from microtome.edits.grammar import as_edits
 from microtome.errors import ModelError, StorageError
 from microtome.families import adapt
-from microtome.models import Source, fetched, load, load_tokenizer, provenance_of, resolve
+from microtome.models import (
+    Source,
+    fetched,
+    load,
+    load_tokenizer,
+    provenance_of,
+    resolve,
+    tokenizer_of,
+)
 from microtome.models.folders import check_empty
 from microtome.models.provenance import HISTORY
 from microtome.observe.evaluation import encode_for, scored
@@ -142,7 +150,7 @@ class _Job:
         return {
             "model": origin.content_hash,
             "head": "fresh" if origin.head_is_fresh else "own",
-            "edits": self.edits.text,
+            "edits": self.edits.identity,
             "task": self.rows.task.name,
             "rows": self.rows.content_hash,
             "dev_rows": self.dev_rows.content_hash,
@@ -233,6 +241,7 @@ def _trained(job: _Job, progress: OnStep | None) -> Finetuned:
     certificate = None
     if len(job.edits):
         certificate = surgery.certify_weights(job.edits, job.base, edited).require()
+    job = replace(job, tokenizer=tokenizer_of(edited) or job.tokenizer)
     rows, dev = (job.encoded(dataset, edited) for dataset in (job.rows, job.dev_rows))
     if workplace and processes.is_first:
         workplace.prepare()
@@ -270,6 +279,7 @@ def _reopened(job: _Job, folder: Path, device: str | torch.device) -> Finetuned:
         raise StorageError(f"{folder / RECORD} can't be used", "give another output folder")
     check_same(folder, record["request"], job.request, what=KIND)
     model = load(str(folder), device=device)
+    job = replace(job, tokenizer=tokenizer_of(model) or job.tokenizer)
     history = tuple(Epoch(**epoch) for epoch in record["history"])
     training = Outcome(history, record["kept_epoch"], record["micro_batch_size"], frozen=())
     certificate = stored_certificate(files.read_json(folder / HISTORY))

@@ -22,7 +22,7 @@ from microtome.edits import Edit, Edits
 from microtome.edits.grammar import as_edits
 from microtome.errors import DataError, RequestError
 from microtome.families import adapt
-from microtome.models import Source, fetched, load, load_tokenizer, resolve
+from microtome.models import Source, fetched, load, resolve, tokenizer_of
 from microtome.observe.evaluation import encode_for
 from microtome.tasks import Dataset, Evaluation
 from microtome.tasks.scoring.evaluation import evaluate_logits
@@ -119,7 +119,7 @@ def collect(
     encoder = surgery.apply(chosen, base)
     if len(chosen):
         surgery.certify_weights(chosen, base, encoder).require()
-    tokenizer = load_tokenizer(source)
+    tokenizer = tokenizer_of(encoder)
     pooler = Pooler.of(adapt(encoder)) if "trained-pooler" in features else None
     with tempfile.TemporaryDirectory(prefix="microtome-states-", dir=scratch) as folder:
         train_states, dev_states = (
