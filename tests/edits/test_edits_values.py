@@ -232,6 +232,7 @@ def test_the_exported_names_are_the_documented_ones():
         "Remove",
         "Repeat",
         "Unshare",
+        "Vocabulary",
         "catalogue",
         "parse",
     ]

@@ -180,7 +180,7 @@ _FORMS = (
     ),
     EditForm(
         "vocabulary",
-        "vocabulary(FILE)",
+        "vocabulary(FILE) or vocabulary(sha256=DIGITS)",
         "only the tokens that FILE's texts use, and those that any text can be written with",
         ("vocabulary(texts.txt)", "vocabulary(data/train.csv)"),
         Vocabulary,
