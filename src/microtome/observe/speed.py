@@ -17,7 +17,7 @@ from transformers import PreTrainedModel
 
 from microtome.observe.texts import Encoded
 
-BATCH = 16
+BATCH = 8
 SINGLE_TURNS, BATCH_TURNS = 15, 5
 ATTEMPTS = 3
 # A model with fewer layers that seems slower, or faster than its layers explain, was disturbed.
@@ -39,7 +39,7 @@ class Timing:
     speed_high: float | None
     latency_ms: float  # one text
     base_latency_ms: float
-    batch_ms: float  # 16 texts
+    batch_ms: float  # 8 texts
     base_batch_ms: float
 
 

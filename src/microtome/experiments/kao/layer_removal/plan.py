@@ -27,7 +27,7 @@ COLUMNS = (
     "p_holm", "p_bh", "p_maxt", "parameters", "flops_per_token", "speed",
 )  # fmt: skip
 OPTIONS = (METRIC, TEST_SPLIT, *arms.OPTIONS)
-TIMED_TEXTS = 250  # that each model reads, with the padding, for its timing
+TIMED_TEXTS = 125  # that each model reads, with the padding, for its timing
 
 
 def plan(subject: Subject, settings: Mapping[str, Any]) -> list[Trial]:
