@@ -1,4 +1,4 @@
-"""Tags, several labels and retrieval in the embedded tasks' table: by words, frozen, fine-tuned."""
+"""Tags, several labels, searches and rankings in the embedded tasks' table, in its columns."""
 
 from __future__ import annotations
 
@@ -16,14 +16,17 @@ from microtome.tasks.dataset import Dataset
 from microtome.tasks.scoring.entities import entity_f1
 from microtome.tasks.task import Row, Task
 
-KINDS = ("tokens", "multilabel", "retrieval")
+KINDS = ("tokens", "multilabel", "retrieval", "reranking")
 PATTERN = r"[\w']+|[,?]"
 TEMPERATURE = 0.05
 
 
 def by_words(task: Task, train: list[Row], test: Dataset) -> float:
     """The primary metric of a model that counts words."""
-    return {"tokens": _tags, "multilabel": _labels, "retrieval": _searches}[task.kind](train, test)
+    by_kind = {
+        "tokens": _tags, "multilabel": _labels, "retrieval": _searches, "reranking": _reranks,
+    }  # fmt: skip
+    return by_kind[task.kind](train, test)
 
 
 def _tags(train: list[Row], test: Dataset) -> float:
@@ -71,6 +74,21 @@ def _searches(train: list[Row], test: Dataset) -> float:
     return _ndcg(test, vectorizer.transform(texts).toarray())
 
 
+def _reranks(train: list[Row], test: Dataset) -> float:
+    """Cosine of tf-idf of unigrams and bigrams."""
+    vectorizer = TfidfVectorizer(ngram_range=(1, 2), token_pattern=PATTERN)
+    vectorizer.fit([text for row in train for text in (row.text, row.pair)])
+    sides = ([getattr(row, side) for row in test.rows()] for side in ("text", "pair"))
+    return _map(test, *(vectorizer.transform(texts).toarray() for texts in sides))
+
+
+def _map(test: Dataset, asked: np.ndarray, said: np.ndarray) -> float:
+    """The score of the cosines of two sets of vectors, row by row."""
+    lengths = np.linalg.norm(asked, axis=1) * np.linalg.norm(said, axis=1)
+    cosines = (asked * said).sum(axis=1) / np.maximum(lengths, 1e-12)
+    return evaluate_logits(test, cosines[:, None]).scores["map"].value
+
+
 def _ndcg(test: Dataset, embeddings: np.ndarray) -> float:
     return evaluate_embeddings(test, embeddings).scores["ndcg_at_10"].value
 
@@ -85,6 +103,13 @@ def frozen(folder, task: Task, train: list[Row], test: Dataset) -> dict[str, flo
         states = word_states(encoder, tokenizer, train)
         model.fit(states, [tag for row in train for tag in row.label])
         return {"cls": _entity_f1(test, model.predict(word_states(encoder, tokenizer, rows)))}
+    if task.kind == "reranking":
+        sides = (
+            [row._replace(pair=None) for row in rows],
+            [row._replace(text=row.pair, pair=None) for row in rows],
+        )
+        asked, said = (table.cached_states(encoder, tokenizer, side) for side in sides)
+        return {name: _map(test, asked[name], said[name]) for name in asked}
     of_test = table.cached_states(encoder, tokenizer, rows)
     if task.kind == "retrieval":
         return {name: _ndcg(test, states) for name, states in of_test.items()}
@@ -98,13 +123,16 @@ def tuned(
     """All weights trained: a linear layer on each word's first piece, or on the mean state.
 
     Questions and sentences: the cosine of mean states, a question against the other sentences of
-    its batch and those of its minimal set.
+    its batch and those of its minimal set. Pairs to rerank: one text, one output.
     """
     torch.manual_seed(0)
     tokenizer = AutoTokenizer.from_pretrained(str(folder))
     encoder = AutoModel.from_pretrained(str(folder)).float()
-    learn = {"tokens": _tune_tags, "multilabel": _tune_labels, "retrieval": _tune_search}[task.kind]
-    return learn(encoder, tokenizer, task, train, test, {"epochs": epochs, "rate": rate})
+    learn = {
+        "tokens": _tune_tags, "multilabel": _tune_labels, "retrieval": _tune_search,
+        "reranking": _tune_pairs,
+    }  # fmt: skip
+    return learn[task.kind](encoder, tokenizer, task, train, test, {"epochs": epochs, "rate": rate})
 
 
 def _tune_tags(encoder, tokenizer, task: Task, train, test: Dataset, recipe) -> float:
@@ -157,6 +185,20 @@ def _tune_labels(encoder, tokenizer, task: Task, train, test: Dataset, recipe) -
     means = table.cached_states(encoder.eval(), tokenizer, list(test.rows()))["mean"]
     logits = head(torch.from_numpy(means)).detach().numpy()
     return evaluate_logits(test, logits).scores["micro_f1"].value
+
+
+def _tune_pairs(encoder, tokenizer, task: Task, train, test: Dataset, recipe) -> float:
+    head = nn.Linear(encoder.config.hidden_size, 1)
+    grades = torch.tensor([float(row.label) for row in train])
+
+    def loss_of(chosen: np.ndarray, batch) -> torch.Tensor:
+        logits = head(table.mean_state(encoder, batch)).squeeze(-1)
+        return nn.functional.binary_cross_entropy_with_logits(logits, grades[chosen])
+
+    table.fit(encoder, head, tokenizer, table.encode(tokenizer, train), loss_of, **recipe)
+    means = table.cached_states(encoder.eval(), tokenizer, list(test.rows()))["mean"]
+    logits = head(torch.from_numpy(means)).detach().numpy()
+    return evaluate_logits(test, logits).scores["map"].value
 
 
 def _tune_search(encoder, tokenizer, task: Task, train, test: Dataset, recipe) -> float:

@@ -6,6 +6,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from micro import generated_rows
@@ -94,13 +95,17 @@ def test_a_row_of_topics_has_none_to_two_and_what_is_denied_does_not_count():
     sizes = Counter(len(row.label) for row in rows)
     assert set(sizes) == {0, 1, 2}
     assert min(sizes.values()) > 0.1 * len(rows)
+    topics = {
+        "film": "arts", "music": "arts", "food": "food", "garden": "home", "home": "home",
+        "sport": "outings", "travel": "outings",
+    }  # fmt: skip
     domains = {form: noun.domain for noun in WORDS.nouns for form in noun.forms}
     names = find_task("micro-topics").labels
     for row in rows:
         words = row.text.removesuffix(".").split(" ")
         if row.structure == "single":
             denied = "not" in words or any(word.endswith("n't") for word in words)
-            expected = set() if denied else {domains[words[-1]]}
+            expected = set() if denied else {topics[domains[words[-1]]]}
             assert {names[label] for label in row.label} == expected, row.text
 
 
@@ -160,7 +165,31 @@ def test_similarity_serves_an_embedder_too():
     assert as_kind(data, "similarity").task.primary == "cosine_spearman"
 
 
-@pytest.mark.parametrize("name", ["micro-tagging", "micro-topics", "micro-retrieval"])
+@pytest.mark.parametrize("split", SPLITS)
+def test_a_question_is_reranked_with_sentences_as_retrieval_judges_them(split):
+    """Four sentences each; the order doesn't tell which of them answers."""
+    questions = {row.id: row for row in generated_rows("micro-retrieval", split)}
+    names = {row.text: row.id.removeprefix(DOCUMENT) for row in questions.values()}
+    by_question = {}
+    for row in generated_rows("micro-reranking", split):
+        by_question.setdefault(row.cluster, []).append(row)
+    for asked, rows in by_question.items():
+        relevant = {judgement.document for judgement in questions[asked].label}
+        assert {row.text for row in rows} == {questions[asked].text}
+        assert [row.label for row in rows] == [names[row.pair] in relevant for row in rows]
+        assert len(rows) == 4
+        assert 1 <= sum(row.label for row in rows) <= 3
+    sets = [questions[asked].cluster for asked in by_question]
+    assert len(sets) == len(set(sets))
+    first = [rows[0].label for rows in by_question.values()]
+    share = np.mean([row.label for rows in by_question.values() for row in rows])
+    # Four standard deviations of as many throws.
+    assert abs(np.mean(first) - share) < 4 * np.sqrt(share * (1 - share) / len(first))
+
+
+@pytest.mark.parametrize(
+    "name", ["micro-tagging", "micro-topics", "micro-retrieval", "micro-reranking"]
+)
 def test_counting_words_is_better_than_one_answer_and_leaves_room(name):
     import micro_kinds
 

@@ -112,7 +112,8 @@ def test_rows_are_short_in_word_pieces(name):
     rows = generated_rows(name, "train")
     pairs = [row.pair for row in rows] if rows[0].pair is not None else None
     lengths = [len(ids) for ids in tokenizer([row.text for row in rows], pairs)["input_ids"]]
-    assert sum(lengths) / len(lengths) <= 16
+    # Of reranking, both texts are whole sentences of retrieval.
+    assert sum(lengths) / len(lengths) <= (20 if name == "micro-reranking" else 16)
 
 
 def test_answers_stand_where_they_are_said_to_stand_and_half_of_the_questions_have_one():

@@ -54,6 +54,7 @@ LABELS: dict[Kind, pa.DataType] = {
     "spans": pa.list_(pa.struct({"text": pa.string(), "start": pa.int16()})),
     "tokens": pa.list_(pa.int8()),
     "multilabel": pa.list_(pa.int8()),
+    "reranking": pa.int8(),
     "retrieval": pa.list_(pa.struct({"document": pa.string(), "grade": pa.int8()})),
 }
 

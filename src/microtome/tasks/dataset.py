@@ -93,6 +93,21 @@ class Dataset:
         """Rows that are queries; of retrieval data :meth:`rows` gives the documents after them."""
         return len(self)
 
+    @property
+    def n_scored(self) -> int:
+        """How many entries an outcome has: one per row; of pairs to rerank, one per query.
+
+        A query without a relevant passage has no score.
+        """
+        if self.task.kind != "reranking" or self.clusters is None:
+            return len(self)
+        return len(np.unique(self.clusters[self.targets > 0]))
+
+    @property
+    def scored_clusters(self) -> Indices | None:
+        """The cluster of each entry of an outcome; None where they are independent."""
+        return None if self.task.kind == "reranking" else self.clusters
+
     def rows(self) -> Iterator[Row]:
         """The rows, read again from their source, one at a time; then the documents, if any."""
         if self._stamp is not None and self._stamp != stamp(self._source.path):

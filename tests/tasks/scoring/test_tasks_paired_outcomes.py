@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from microtome.statistics import compare_metric, honest_gain, sweep_gains, value_of
+from microtome.statistics import compare_metric, honest_gain, mean, sweep_gains, value_of
 from microtome.tasks import Row, Task, evaluate_logits
 from microtome.tasks.reading.scanning import Tags
 from microtome.tasks.scoring.entities import entity_f1
@@ -27,7 +27,9 @@ def reranking(rng, noise):
     rows = [Row(f"q{i // 6}", f"p{i}", int(i % 6 < 2 and i % 60 > 5)) for i in range(720)]
     data = dataset_from(task, rows)
     logits = data.targets[:, None] + noise * rng.normal(size=(720, 1))
-    return evaluate_logits(data, logits).outcomes["map"], data.clusters
+    outcomes = evaluate_logits(data, logits).outcomes["map"]
+    assert len(outcomes) == data.n_scored == 108  # queries with a relevant passage
+    return mean(outcomes), data.scored_clusters
 
 
 def several(rng, noise):

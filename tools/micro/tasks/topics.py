@@ -2,7 +2,8 @@
 
 The topic of a deed is that of the thing that it is done to; who does it doesn't matter. What is
 denied, doubted or only thought doesn't count. Verbs have auxiliaries, so that their form is the
-same when they are denied.
+same when they are denied. There are four topics, so that a small model learns from 2,000 rows what
+each is made of, and then which deed counts.
 """
 
 from __future__ import annotations
@@ -21,6 +22,12 @@ from micro.grammar.phrases import pronoun
 from micro.grammar.trees import Node, annotate
 from microtome.tasks.embedded import TOPICS
 
+_DOMAINS = {
+    "arts": ("film", "music"),
+    "food": ("food",),
+    "home": ("home", "garden"),
+    "outings": ("sport", "travel"),
+}
 # Classes of things that nobody would sort under the lexicon's domain alone.
 _MIXED = (
     "place.outside", "place.yard", "place.town", "thing.device", "thing.money", "thing.toy",
@@ -46,7 +53,7 @@ def _things(topic: str) -> tuple[Noun, ...]:
     return tuple(
         noun
         for noun in lexicon.load().nouns
-        if noun.domain == topic
+        if noun.domain in _DOMAINS[topic]
         and noun.kind not in _MIXED
         and not noun.kind.startswith("person")
         and _deeds(noun)
@@ -68,7 +75,8 @@ def _deeds(noun: Noun) -> tuple[Verb, ...]:
 def _topic(event: Event) -> int:
     assert event.theme is not None
     assert isinstance(event.theme.word, Noun)
-    return TOPICS.index(event.theme.word.domain)
+    domain = event.theme.word.domain
+    return next(i for i, topic in enumerate(TOPICS) if domain in _DOMAINS[topic])
 
 
 def _denied(draw: Draw, event: Event, happened: bool) -> Node:
@@ -114,13 +122,17 @@ def _single(say: Say) -> Callable[[Draw], list[Example]]:
 
 
 def _two(say: Say) -> Callable[[Draw], list[Example]]:
-    """Two deeds of different topics: one of them happened, the other, and both or none."""
+    """Two deeds of different topics: one of them happened, the other, sometimes both or none.
+
+    Most rows have one denial: counting them doesn't tell which of the deeds happened.
+    """
 
     def build(draw: Draw) -> list[Example]:
         first = _event(draw)
         second = _event(draw, without=TOPICS[_topic(first)])
         rows = []
-        for told in ((True, False), (False, True), (draw.chance(0.7),) * 2):
+        alike = [(draw.chance(0.6),) * 2] if draw.chance(0.7) else []
+        for told in ((True, False), (False, True), *alike):
             pair = [say(draw, *each) for each in zip((first, second), told, strict=True)]
             conjunction = "and" if told[0] == told[1] else draw.pick(("and", "but"))
             root = coordinate(*pair, conjunction, pause=False)
@@ -137,10 +149,9 @@ def _mixed(draw: Draw, event: Event, happened: bool) -> Node:
 
 STRUCTURES = (
     Structure("single", _single(_denied)),
-    Structure("reported", _single(_reported), weight=2),
-    Structure("nobody", _single(_nobody)),
-    Structure("two", _two(_denied), weight=4),
-    Structure("mixed", _two(_mixed), weight=3),
+    Structure("reported", _single(_reported)),
+    Structure("two", _two(_denied), weight=5),
+    Structure("mixed", _two(_mixed), weight=5),
     Structure("passive", _single(_passive), held_out=True),
     Structure("two-passives", _two(_passive), held_out=True),
 )

@@ -47,16 +47,14 @@ Clusters = NDArray[np.int64] | None
 def baseline_row(baseline: Outcome, dataset: Dataset, *, metric: str) -> dict[str, Any]:
     """The unedited model; ``low`` and ``high`` belong to deltas, so its own interval is apart."""
     if metric == "accuracy" and isinstance(baseline, np.ndarray):
-        found = accuracy_interval(baseline, clusters=dataset.clusters)
+        found = accuracy_interval(baseline, clusters=dataset.scored_clusters)
     else:
-        found = bootstrap(as_metric(baseline), clusters=dataset.clusters)
-    kind = dataset.task.kind
+        found = bootstrap(as_metric(baseline), clusters=dataset.scored_clusters)
     return {
         "target": "baseline", "metric": metric, "value": found.value, "value_low": found.low,
         "value_high": found.high, "delta": 0.0, "low": None, "high": None, "n": found.n,
         "p": None, "p_holm": None, "p_bh": None, "p_maxt": None,
-        # Here n counts rows, and a query's passages are one cluster of them.
-        "unit": "passages" if kind == "reranking" else UNIT_OF.get(kind, "rows"),
+        "unit": UNIT_OF.get(dataset.task.kind, "rows"),
     }  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from microtome.statistics import SeedDifference
 from microtome.statistics.seeds import ENOUGH_SEEDS
-from microtome.views import TidyRows
+from microtome.views import TidyRow, TidyRows
 
 HOLDS, DOESNT_HOLD, CANT_TELL = "holds", "doesn't hold", "can't tell"
 
@@ -35,6 +35,12 @@ def change(value: float, low: float | None = None, high: float | None = None) ->
 def counted(n: int, thing: str) -> str:
     """A number of things: no head, 1 head, 2 heads."""
     return f"{n or 'no'} {thing}{'' if n == 1 else 's'}"
+
+
+def unit_of(row: TidyRow) -> str:
+    """What a row's ``n`` counts: rows, sentences, pairs, queries."""
+    unit: str = row.get("unit") or "rows"
+    return unit
 
 
 def verdict(holds: bool | None) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microtome.errors import RequestError, RunError
-from microtome.statistics import Metric, SumMetric, mean
+from microtome.statistics import Metric
 from microtome.tasks.dataset import Dataset
 from microtome.tasks.encoding.tagged import UNSEEN, TaggedTexts
 from microtome.tasks.scoring.entities import entities, entity_f1
@@ -65,33 +65,25 @@ def answered_labels(
 
 
 def _answered_rankings(dataset: Dataset, logits: NDArray[np.float64]) -> Answered:
-    """The relevance of every passage; a query's score is on the first of its rows."""
+    """The relevance of every passage, and the scores of the queries."""
     relevance = logits[:, 0] if logits.shape[1] == 1 else logits[:, 1] - logits[:, 0]
     return Answered(relevance, *ranked_outcomes(dataset, relevance))
 
 
 def ranked_outcomes(
     dataset: Dataset, relevance: NDArray[np.float64]
-) -> tuple[dict[str, SumMetric], tuple[str, ...]]:
-    """Metrics of passages by relevance, as functions of the rows' weights; and what to know."""
+) -> tuple[dict[str, NDArray[np.float64]], tuple[str, ...]]:
+    """The scores of every query that has a relevant passage, by metric; and what to know."""
     assert dataset.clusters is not None  # a query's passages are one
     ranks = ranks_within(dataset.clusters, relevance, dataset.digests)
     values = ranking_values(dataset.clusters, dataset.targets, ranks)
-    measured, first_rows = np.unique(dataset.clusters[dataset.targets > 0], return_index=True)
-    if not len(measured):
+    if not dataset.n_scored:
         raise RunError(f"{dataset.task.name} has no query with a relevant passage")
-    first_rows = np.flatnonzero(dataset.targets > 0)[first_rows]
     n_queries = len(np.unique(dataset.clusters))
     notes = [f"{n_queries:,} queries with {len(dataset):,} passages"]
-    if left_out := n_queries - len(measured):
+    if left_out := n_queries - dataset.n_scored:
         notes.append(f"{left_out:,} queries without a relevant passage left out")
-    outcomes: dict[str, SumMetric] = {}
-    for name in dataset.task.metrics:
-        by_query = mean(values[name])
-        columns = np.zeros((len(dataset), 2))
-        columns[first_rows] = by_query.columns
-        outcomes[name] = SumMetric(columns, by_query.of_sums, by_query.worst, by_query.best)
-    return outcomes, tuple(notes)
+    return {name: values[name] for name in dataset.task.metrics}, tuple(notes)
 
 
 def answered_tags(

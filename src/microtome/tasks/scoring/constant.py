@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from microtome.statistics import value_of
 from microtome.tasks.dataset import Dataset
 from microtome.tasks.encoding.masking import MaskedTexts
 from microtome.tasks.encoding.texts import Encoded
@@ -41,7 +40,7 @@ def constant_answer(dataset: Dataset, metric: str, encoded: Encoded | None = Non
     if kind == "spans":
         return float(answer_scores(dataset, [""] * len(dataset))[metric].mean())
     if kind == "reranking":
-        return value_of(ranked_outcomes(dataset, np.zeros(len(dataset)))[0][metric])
+        return float(ranked_outcomes(dataset, np.zeros(len(dataset)))[0][metric].mean())
     if kind == "retrieval":
         assert dataset.corpus is not None
         return float(_commonest_documents(dataset.corpus)[metric].mean())

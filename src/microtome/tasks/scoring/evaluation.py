@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microtome.errors import DataError, RequestError, RunError
-from microtome.statistics import SumMetric
 from microtome.tasks.dataset import Dataset
 from microtome.tasks.encoding.tagged import TaggedTexts
 from microtome.tasks.encoding.windows import Windows
@@ -36,8 +35,8 @@ WITH_UNLABELLED = "accuracy_with_unlabelled"
 class Evaluation:
     """Scores of a model on a data set. ``predictions`` has one entry per row (tokens: per word).
 
-    ``outcomes`` are the metrics as they are paired with another model's: a score for every row, or
-    a function of the rows' weights.
+    ``outcomes`` are the metrics as they are paired with another model's: a score for every row (of
+    pairs to rerank: for every query), or a function of the rows' weights.
     ``thresholds`` (spans): the best no-answer threshold for each metric, and the score there.
     It was picked on these very rows, so it flatters. ``loss`` (a masked LM on plain text): nats per
     masked token. ``unit`` is what the counts of the scores count. ``constant_scores``, where they
@@ -111,20 +110,13 @@ def evaluate_embeddings(
 
 def evaluate_answered(dataset: Dataset, answered: Answered) -> Evaluation:
     """Scores of answers whose outcomes are known."""
-    outcomes, clusters = answered.outcomes, dataset.clusters
-    if dataset.task.kind == "reranking":  # the rows that carry a query's score
-        some = next(iter(outcomes.values()))
-        assert isinstance(some, SumMetric)
-        rows = np.flatnonzero(some.columns[:, 1])
-        outcomes = {name: metric.take(rows) for name, metric in outcomes.items()}
-        clusters = None
-    scores = scores_of(outcomes, clusters=clusters)
+    scores = scores_of(answered.outcomes, clusters=dataset.scored_clusters)
     if dataset.n_unlabelled and "accuracy" in scores:
         scores[WITH_UNLABELLED] = with_unlabelled(scores["accuracy"], dataset.n_unlabelled)
     return Evaluation(
         dataset.task.name,
         dataset.split,
-        next(iter(outcomes)),
+        next(iter(answered.outcomes)),
         scores,
         dataset.notes + answered.notes,
         answered.predictions,

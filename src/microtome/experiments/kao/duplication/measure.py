@@ -186,7 +186,7 @@ def pick_depth(request: Mapping[str, Any], context: Context) -> Result:
         by_depth.setdefault(n_layers, {})[seed] = outcome
     baseline = by_depth.pop(request["n_baseline"])
     picks = [picked_as_in_the_papers(by_depth, baseline)]
-    if honest := picked_on_other_rows(by_depth, baseline, clusters=dataset.clusters):
+    if honest := picked_on_other_rows(by_depth, baseline, clusters=dataset.scored_clusters):
         picks.append(honest)
     return Result(rows=[pick.row(request["strategy"], judge.metric) for pick in picks])
 

@@ -176,7 +176,7 @@ def _picks(stored: Ensembles, choose: Choose, n_splits: int) -> list[Pick]:
     dataset, rng = stored.judge.dataset, np.random.default_rng(0)
     return [
         (half, *choose(np.flatnonzero(half), rng))
-        for half in halves(len(dataset), clusters=dataset.clusters, n_splits=n_splits)
+        for half in halves(dataset.n_scored, clusters=dataset.scored_clusters, n_splits=n_splits)
     ]
 
 
@@ -184,7 +184,7 @@ def _fixed(
     stored: Ensembles, rule: str, members: Members, selection: str, n_candidates: int
 ) -> list[dict[str, Any]]:
     """An ensemble scored on all rows, and its gain over the baseline ensemble."""
-    clusters = stored.judge.dataset.clusters
+    clusters = stored.judge.dataset.scored_clusters
     base = stored.outcomes(stored.baseline)
     evaluation = stored.judge.evaluation(stored.together(members))
     rows = []
@@ -227,7 +227,9 @@ def _honest(
         low, high, gain_low, gain_high = np.median(table[:, [1, 2, 4, 5]], axis=0).tolist()
         # Where the baseline was taken on most halves the medians are its own, and may miss the
         # mean.
-        score = Interval(float(value), min(low, value), max(high, value), len(stored.judge.dataset))
+        score = Interval(
+            float(value), min(low, value), max(high, value), stored.judge.dataset.n_scored
+        )
         ends_of_gain = (float(gain), min(gain_low, gain), max(gain_high, gain))
         rows.append(
             _row(rule, named, metric, score, ends_of_gain, OTHER_ROWS, n_candidates)
@@ -240,7 +242,7 @@ def _score_and_gain(
     stored: Ensembles, members: Members, baseline: Members, metric: str, rows: Indices
 ) -> tuple[float, ...]:
     """The score with its interval, and the gain over ``baseline`` with its own, on some rows."""
-    clusters = stored.judge.dataset.clusters
+    clusters = stored.judge.dataset.scored_clusters
     groups = None if clusters is None else clusters[rows]
     outcome = on_rows(stored.outcomes(members)[metric], rows)
     base = on_rows(stored.outcomes(baseline)[metric], rows)

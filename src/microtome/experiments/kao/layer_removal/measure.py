@@ -117,7 +117,7 @@ def _compared(
 ) -> Iterator[dict[str, Any]]:
     """The rows of one metric, paired and corrected; the shown one's best cut is picked, too."""
     variants = {name: stored.outcomes[cut.name][metric] for name, cut in made.items()}
-    sweep = VariantSweep(variants, stored.baseline[metric], stored.dataset.clusters)
+    sweep = VariantSweep(variants, stored.baseline[metric], stored.dataset.scored_clusters)
     is_shown = metric == stored.metric
     yield stored.baseline_row(metric) | (sweep.selection() if variants and is_shown else {})
     for row in sweep.rows(metric):
@@ -186,7 +186,7 @@ def score_on_test(request: Mapping[str, Any], context: Context) -> Result:
 
 def _test_row(on_test: StoredCuts, metric: str, cut: Cut, level: float) -> dict[str, Any]:
     changed, base = on_test.outcomes[cut.name][metric], on_test.baseline[metric]
-    gain = compare(changed, base, on_test.dataset.clusters, level=level).difference
+    gain = compare(changed, base, on_test.dataset.scored_clusters, level=level).difference
     return {
         "target": cut.name, "metric": metric, "primary": on_test.metric,
         "value": score_on(base) + gain.value, "delta": gain.value, "low": gain.low,
@@ -202,19 +202,19 @@ def best_of(
 
     The level is shared by the ``n_sizes`` picks that are made.
     """
-    names = list(variants)
+    names, clusters = list(variants), dataset.scored_clusters
     is_mean = isinstance(baseline, np.ndarray)
 
     def choose(rows: Indices) -> str:
         return max(names, key=lambda name: score_on(variants[name], rows))
 
     def gain(name: str, rows: Indices) -> Interval:
-        clusters = None if dataset.clusters is None else dataset.clusters[rows]
+        groups = None if clusters is None else clusters[rows]
         changed, base = on_rows(variants[name], rows), on_rows(baseline, rows)
-        return compare(changed, base, clusters, level=1 - HALF_CORRECTED / n_sizes).difference
+        return compare(changed, base, groups, level=1 - HALF_CORRECTED / n_sizes).difference
 
     choice = honest_choice(
-        choose, gain, len(dataset), clusters=dataset.clusters,
+        choose, gain, dataset.n_scored, clusters=clusters,
         n_splits=SPLITS if is_mean else METRIC_SPLITS,
     )  # fmt: skip
     return choice.gain, choice.picks[0]

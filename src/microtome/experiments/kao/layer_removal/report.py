@@ -8,7 +8,7 @@ from typing import Any
 
 from microtome.experiments.kit import learning
 from microtome.experiments.kit.judging import TEST, shown_rows
-from microtome.experiments.kit.wording import change, counted, percent
+from microtome.experiments.kit.wording import change, counted, percent, unit_of
 from microtome.views import Cell, Curve, Series, Table, TidyRow, TidyRows, View, series_of, table_of
 
 BEST = "best"
@@ -61,7 +61,9 @@ def views(rows: TidyRows) -> tuple[View, ...]:
     if best := best_cuts(rows):
         picked = ("edit", "layers", "value", "delta", "low", "high", "share", "candidates",
                   "parameters", "speed", "latency_ms")  # fmt: skip
-        title = "The best cut of every number of layers, picked on other rows"
+        title = (
+            f"The best cut of every number of layers, picked on other {unit_of(baseline_of(rows))}"
+        )
         shown.insert(0, table_of(title, best, picked, percent=(*PERCENT, "share")))
     if on_test := cuts_on_test(rows):
         on_split = ("edit", "layers", "value", "delta", "low", "high", "n", "one_answer")
@@ -88,7 +90,7 @@ def front(rows: TidyRows) -> tuple[View, ...]:
         lines.append((variant, row["layers"], row["value"], *change_cells, *prices))
     constant = base["constant_value"]
     lines.append((learning.CONSTANT, None, constant, constant - base["value"], *(None,) * 5))
-    unit = base.get("unit", "rows")
+    unit = unit_of(base)
     title = (
         f"What may be cut without training: {base['metric']} on {base['n']:,} {unit}, each cut"
         f" picked on other {unit}; ms for one text"
@@ -110,7 +112,7 @@ def _lines(rows: TidyRows) -> tuple[Series, ...]:
     if best := best_cuts(rows):
         low = tuple(base["value"] + row["low"] for row in best)
         high = tuple(min(1.0, base["value"] + row["high"]) for row in best)
-        line = series_of("best cut, picked on other rows", best, "layers", "value")
+        line = series_of(f"best cut, picked on other {unit_of(base)}", best, "layers", "value")
         lines.append(replace(line, low=low, high=high))
     layers = (float(row["layers"]) for row in measured_rows(rows))
     return (*lines, *learning.constant_line([base], layers))
@@ -145,7 +147,7 @@ def recommendation(rows: TidyRows) -> str:
         )
     if cut is None:
         return "No cut is possible that still reads the rows."
-    unit = base.get("unit", "rows")
+    unit = unit_of(base)
     if cut["low"] > FREE:
         return (
             f"Keep {cut['layers']} of {base['layers']} layers ({cut['edit']}): {described(cut)},"
@@ -167,8 +169,9 @@ def _on_test(rows: TidyRows) -> str:
         return ""
     row = same_size[0]
     return (
-        f"Picked on {row['picked_on']} and scored on {row['n']:,} test rows, {row['edit']} changes"
-        f" the {row['metric']} by {change(row['delta'], row['low'], row['high'])}."
+        f"Picked on {row['picked_on']} and scored on {row['n']:,} test"
+        f" {unit_of(baseline_of(rows))}, {row['edit']} changes the {row['metric']} by"
+        f" {change(row['delta'], row['low'], row['high'])}."
     )
 
 

@@ -133,4 +133,4 @@ class StoredCuts:
         """The lower end of a cut's change where all cuts are looked at together."""
         level = 1 - CORRECTED / len(self.outcomes)
         changed, base = self.outcomes[cut.name][self.metric], self.baseline[self.metric]
-        return compare(changed, base, self.dataset.clusters, level=level).difference.low
+        return compare(changed, base, self.dataset.scored_clusters, level=level).difference.low

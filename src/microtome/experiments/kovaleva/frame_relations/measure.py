@@ -94,7 +94,7 @@ def costs_of_disabling(
     whole = scored(model, dataset, encoded, swept.baseline)
     base = outcome(dataset, whole, metric)
     about = {"value": score_on(base), **answer_columns(dataset, whole, metric, encoded)}
-    sweep_of_heads = VariantSweep(variants, base, dataset.clusters)
+    sweep_of_heads = VariantSweep(variants, base, dataset.scored_clusters)
     return {
         row["target"]: {
             "metric": metric, "disabled_value": row["value"], "delta": row["delta"],

@@ -108,7 +108,7 @@ class HeadSets:
             for target, by_metric in self.answers.items()
             if target != BASELINE and kind_of(target) == kind
         }
-        return VariantSweep(changed, self.answers[BASELINE][metric], self.dataset.clusters)
+        return VariantSweep(changed, self.answers[BASELINE][metric], self.dataset.scored_clusters)
 
     def candidates(self, rows: Indices) -> list[HeadSet]:
         """The leading 1, 2, 4, … heads of those that don't hurt on these rows, best first."""
@@ -127,8 +127,9 @@ class HeadSets:
     def gain(self, heads: HeadSet, rows: Indices) -> Interval:
         """The paired interval of a set's gain on rows that it wasn't chosen on."""
         base, changed = on_rows(self.outcome(()), rows), on_rows(self.outcome(heads), rows)
-        clusters = None if self.dataset.clusters is None else self.dataset.clusters[rows]
-        return compare(changed, base, clusters, level=HALF_LEVEL).difference
+        clusters = self.dataset.scored_clusters
+        groups = None if clusters is None else clusters[rows]
+        return compare(changed, base, groups, level=HALF_LEVEL).difference
 
     def outcome(self, heads: HeadSet) -> Outcome:
         """What is answered with a set of heads disabled, by the metric that is shown."""

@@ -30,6 +30,7 @@ from microtome.statistics import halves, honest_choice
 from microtome.surgery import operate
 from microtome.tasks.reading.opening import open_data
 from microtome.tasks.scoring.constant import constant_answer
+from microtome.tasks.task import UNIT_OF
 from microtome.views import TidyRows
 
 SET_SIZES = (2, 4, 8, 16)
@@ -81,14 +82,14 @@ def choose_greedily(request: Mapping[str, Any], context: Context) -> Result:
     kept; the other half, which nothing was chosen on, says what it is worth.
     """
     sets = HeadSets.of_sweep(request, context)
-    n_rows, clusters = len(sets.dataset), sets.dataset.clusters
-    chosen_on = halves(n_rows, clusters=clusters, n_splits=request["splits"])
+    n_scored, clusters = sets.dataset.n_scored, sets.dataset.scored_clusters
+    chosen_on = halves(n_scored, clusters=clusters, n_splits=request["splits"])
     sets.compute(
         (heads for half in chosen_on for heads in sets.candidates(np.flatnonzero(half))),
         progress=_told(context),
     )
     choice = honest_choice(
-        sets.choose, sets.gain, n_rows, clusters=clusters, n_splits=request["splits"]
+        sets.choose, sets.gain, n_scored, clusters=clusters, n_splits=request["splits"]
     )
     chosen, gain = choice.picks[0][0], choice.gain
     row = {
@@ -133,7 +134,7 @@ def score_on_test(request: Mapping[str, Any], context: Context) -> Result:
     dev = open_data(replace(data, split=request["picked_on"]))
     picked_on = HeadSets.of_sweep(request, context, dev)
     test = HeadSets.opened(request, context, open_data(data))
-    clusters = test.dataset.clusters
+    clusters = test.dataset.scored_clusters
     rows = []
     for metric in dict.fromkeys((test.metric, *test.dataset.task.metrics)):
 
@@ -146,6 +147,7 @@ def score_on_test(request: Mapping[str, Any], context: Context) -> Result:
             row = variants.on_second_split(scored_on, metric=metric, clusters=clusters)
             edit = edit_of([row["target"]], test.how, test.first_edit)
             about = {"split": TEST, "picked_on": dev.split, "primary": test.metric, "edit": edit}
+            about["unit"] = UNIT_OF.get(test.dataset.task.kind, "rows")
             rows.append({**row, **place(row["target"]), **about})
     return Result(rows=rows, summary={f"gain of {rows[0]['target']}": rows[0]["delta"]})
 

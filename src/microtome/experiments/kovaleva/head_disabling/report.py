@@ -12,7 +12,7 @@ from microtome.errors import RunError
 from microtome.experiments.kit.head_tables import head_map
 from microtome.experiments.kit.judging import shown_rows
 from microtome.experiments.kit.learning import CONSTANT, constant_of, not_learnt
-from microtome.experiments.kit.wording import change, counted, percent, points
+from microtome.experiments.kit.wording import change, counted, percent, points, unit_of
 from microtome.views import TidyRow, TidyRows, View, table_of
 
 SIGNIFICANT = 0.05
@@ -58,9 +58,9 @@ def _best_layer_row(baseline: TidyRow) -> Iterator[TidyRow]:
     """What the best layer is worth, below the layers that it was picked from."""
     if baseline.get("honest_layer_gain") is not None:
         yield {
-            "target": "the best, on other rows", "value": baseline["honest_layer_value"],
-            "delta": baseline["honest_layer_gain"], "low": baseline["honest_layer_low"],
-            "high": baseline["honest_layer_high"],
+            "target": f"the best, on other {unit_of(baseline)}",
+            "value": baseline["honest_layer_value"], "delta": baseline["honest_layer_gain"],
+            "low": baseline["honest_layer_low"], "high": baseline["honest_layer_high"],
         }  # fmt: skip
 
 
@@ -119,7 +119,7 @@ def finding(rows: TidyRows) -> str:
     if rows_on_test(rows):
         sentences.append(_on_test(rows_on_test(rows)))
     if chosen is not None:
-        sentences.append(_greedy_set(chosen))
+        sentences.append(_greedy_set(chosen, unit_of(baseline)))
     return " ".join(sentences)
 
 
@@ -158,11 +158,11 @@ def _extremes(heads: TidyRows) -> str:
 
 def _best_head(baseline: TidyRow) -> str:
     """What the best head is worth: the paper's way, and on rows that it wasn't picked on."""
-    low, high = baseline["honest_low"], baseline["honest_high"]
+    low, high, unit = baseline["honest_low"], baseline["honest_high"], unit_of(baseline)
     verdict = "a real gain" if low > 0 else "indistinguishable from none"
     return (
-        f"The best head, picked and scored on the same rows, gains"
-        f" {points(baseline['naive_gain'])} points; scored on other rows"
+        f"The best head, picked and scored on the same {unit}, gains"
+        f" {points(baseline['naive_gain'])} points; scored on other {unit}"
         f" {change(baseline['honest_gain'], low, high)}, {verdict}."
     )
 
@@ -172,7 +172,8 @@ def _best_layer(baseline: TidyRow) -> str:
     low, high = baseline["honest_layer_low"], baseline["honest_layer_high"]
     verdict = "a real gain" if low > 0 else "no gain that is sure"
     return (
-        f"The best whole layer gains {points(baseline['naive_layer_gain'])} points on the rows it"
+        f"The best whole layer gains {points(baseline['naive_layer_gain'])} points on the"
+        f" {unit_of(baseline)} it"
         f" was picked on and {change(baseline['honest_layer_gain'], low, high)} on others,"
         f" {verdict}."
     )
@@ -185,15 +186,18 @@ def _on_test(rows: TidyRows) -> str:
         f" {change(row['delta'], row['low'], row['high'])}"
         for row in rows
     )
-    return f"Picked on {rows[0]['picked_on']} and scored on {rows[0]['n']:,} test rows: {changes}."
+    return (
+        f"Picked on {rows[0]['picked_on']} and scored on {rows[0]['n']:,} test"
+        f" {unit_of(rows[0])}: {changes}."
+    )
 
 
-def _greedy_set(chosen: TidyRow) -> str:
-    """What a set of heads chosen greedily is worth on rows that it wasn't chosen on."""
+def _greedy_set(chosen: TidyRow, unit: str) -> str:
+    """What a set of heads chosen greedily is worth where it wasn't chosen."""
     return (
         f"A set chosen greedily (most often {counted(chosen['n_heads_disabled'], 'head')}) changes"
-        f" the score by {change(chosen['delta'], chosen['low'], chosen['high'])} on rows it wasn't"
-        " chosen on."
+        f" the score by {change(chosen['delta'], chosen['low'], chosen['high'])} on {unit} it"
+        " wasn't chosen on."
     )
 
 

@@ -73,7 +73,7 @@ def probe_rows(probed: Probed, dev: Dataset, about: Mapping[str, Any]) -> list[d
         row |= dict.fromkeys(("delta", "delta_low", "delta_high"))
         row |= answer_columns(dev, probed.depths[row["depth"]], row["metric"])
         if row["metric"] == primary and row["removed"]:
-            delta = compare(answers[row["depth"]], answers[-1], dev.clusters).difference
+            delta = compare(answers[row["depth"]], answers[-1], dev.scored_clusters).difference
             row |= {"delta": delta.value, "delta_low": delta.low, "delta_high": delta.high}
         rows.append(row)
     return rows

@@ -27,7 +27,7 @@ def measure_concavity(request: Mapping[str, Any], context: Context) -> Result:
         for path in arrays
         if path is not None
     ]
-    absolute, signed = areas(counts, metrics, clusters=dev.clusters)
+    absolute, signed = areas(counts, metrics, clusters=dev.scored_clusters)
     row = {
         **request["about"], "reinitialized": None, "layer": None, "edit": None,
         "metric": CONCAVITY,
