@@ -99,13 +99,18 @@ def test_a_row_of_topics_has_none_to_two_and_what_is_denied_does_not_count():
         "film": "arts", "music": "arts", "food": "food", "garden": "home", "home": "home",
         "sport": "outings", "travel": "outings",
     }  # fmt: skip
-    domains = {form: noun.domain for noun in WORDS.nouns for form in noun.forms}
+    by_form = {
+        form: topics[noun.domain]
+        for noun in WORDS.nouns
+        for form in noun.forms
+        if noun.domain in topics
+    }
     names = find_task("micro-topics").labels
     for row in rows:
         words = row.text.removesuffix(".").split(" ")
         if row.structure == "single":
             denied = "not" in words or any(word.endswith("n't") for word in words)
-            expected = set() if denied else {topics[domains[words[-1]]]}
+            expected = set() if denied else {by_form[words[-1]]}
             assert {names[label] for label in row.label} == expected, row.text
 
 
@@ -197,4 +202,4 @@ def test_counting_words_is_better_than_one_answer_and_leaves_room(name):
     test = open_data(DataSpec(name, split="test"))
     constant = constant_answer(test, task.primary)
     score = micro_kinds.by_words(task, list(embedded_rows(name, "train")), test)
-    assert constant + 0.2 < score < 0.8
+    assert constant + 0.15 < score < 0.8

@@ -198,7 +198,14 @@ def encode_to_score(
 
 
 def text_clusters(dataset: Dataset, encoded: Encoded) -> NDArray[np.int64] | None:
-    """Which encoded texts aren't independent: those of one cluster, and of one row."""
+    """Which encoded texts aren't independent: those of one cluster, and of one row.
+
+    The documents that queries search are independent of each other.
+    """
+    if dataset.corpus is not None and dataset.clusters is not None:
+        first = int(dataset.clusters.max()) + 1
+        documents = np.arange(first, first + len(dataset.corpus.positions))
+        return np.concatenate([dataset.clusters, documents])
     if not isinstance(encoded, (Windows, TaggedTexts, TextPairs)):
         return dataset.clusters
     if dataset.clusters is None:

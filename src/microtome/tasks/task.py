@@ -195,6 +195,9 @@ UNIT_OF: dict[Kind, str] = {
 }
 """What is counted where it isn't rows: what is independent of each other."""
 
+SINGLE_ANSWER_KINDS: tuple[Kind, ...] = ("classification", "regression")
+"""Where the answer is one label, or one number, for each text: what a probe can give."""
+
 METRICS_OF: dict[Kind, tuple[str, ...]] = {
     "regression": ("pearson", "spearman"),
     "multilabel": ("micro_f1", "macro_f1", "accuracy"),

@@ -99,7 +99,7 @@ def training_trial(subject: Subject, settings: Mapping[str, Any], arm: Arm) -> T
         "edits": arm.edits,
         "seed": arm.seed,
         "fraction": float(fraction),
-        "new_head": arm.new_head and subject.has_task_head,
+        "new_head": arm.new_head and subject.has_task_head and not subject.is_used_as_is,
         "recipe": recipe.as_json(),
     }
     label = arm.label or f"{arm.edits or 'unedited'}, seed {arm.seed}, {fraction:g} of the rows"

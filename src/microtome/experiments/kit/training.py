@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from microtome.edits import Unshare
-from microtome.experiments.kit.subject import CHECKPOINT, MODEL
+from microtome.experiments.kit.subject import CHECKPOINT, MODEL, POOLING
 from microtome.experiments.kit.trial_inputs import training_rows
 from microtome.models.source import resolve
 from microtome.runs import Context, Result
@@ -33,6 +33,7 @@ def train(request: Mapping[str, Any], context: Context) -> Result:
         seed=request["seed"],
         fraction=request["fraction"],
         new_head=request["new_head"],
+        pooling=context.where.get(POOLING),
         watch=False,  # a trial keeps the last scores alone
         out=context.scratch / CHECKPOINT if unedited else None,
         device=context.device,

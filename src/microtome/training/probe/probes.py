@@ -26,6 +26,7 @@ from microtome.models import Source, fetched, load, resolve, tokenizer_of
 from microtome.observe.evaluation import encode_for
 from microtome.tasks import Dataset, Evaluation
 from microtome.tasks.scoring.evaluation import evaluate_logits
+from microtome.tasks.task import SINGLE_ANSWER_KINDS
 from microtome.training.finetune.examples import check_trainable
 from microtome.training.probe.fitting import LinearProbes, Pooler, fit_converged, fit_paper
 from microtome.training.probe.states import Feature, FloatArray, cache_states, check_features
@@ -107,7 +108,7 @@ def collect(
             f"a probe reads one state per text, and {train.task.name} needs places in a passage",
             "probe a classification or regression task",
         )
-    if train.task.kind not in ("classification", "regression"):
+    if train.task.kind not in SINGLE_ANSWER_KINDS:
         raise RequestError(
             f"a probe gives one label or number per text, and {train.task.name} is"
             f" {train.task.kind}",

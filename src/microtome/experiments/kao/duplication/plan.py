@@ -158,12 +158,8 @@ def _check_training(subject: Subject, settings: Mapping[str, Any]) -> None:
     if not settings["seeds"]:
         raise RequestError("expected at least one seed, got none", "name some: --seeds 0,1,2")
     head = HEADS.get(kind, "classification")
-    if subject.is_used_as_is:
-        raise RequestError(
-            f"{subject.model} is an embedder and used as it is, and this experiment fine-tunes",
-            "add --zero-shot",
-        )
-    if subject.has_task_head and subject.head != head:
+    trains_its_head = subject.has_task_head and not subject.is_used_as_is
+    if trains_its_head and subject.head != head:
         raise RequestError(
             f"{subject.task} needs a {head} head, and {subject.model} has a {subject.head} head",
             "give the pre-trained checkpoint, or one fine-tuned for this task",

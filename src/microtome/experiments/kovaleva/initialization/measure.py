@@ -24,6 +24,7 @@ from microtome.observe.evaluation import encode_for, scored
 from microtome.observe.forward import text_means
 from microtome.runs import Context, Result
 from microtome.tasks import Dataset, Encoded, Evaluation, evaluate_logits
+from microtome.tasks.task import SINGLE_ANSWER_KINDS
 from microtome.training.finetune.heads import load_for_task
 from microtome.training.probe import majority, probe
 
@@ -81,8 +82,8 @@ def probe_frozen(request: Mapping[str, Any], context: Context) -> Result:
     """A linear probe on the frozen model's [CLS] state, and the commonest label."""
     train, dev = training_rows(request, context)
     train = train.fraction(request["fraction"], seed=0)
-    if train.task.kind == "spans":
-        return Result()  # a probe reads one state per text, an answer is a place
+    if train.task.kind not in SINGLE_ANSWER_KINDS:
+        return Result()  # a probe reads one state per text, and gives one label or number
     context.report("collect the frozen states")
     probed = probe(
         resolve(Path(context.where[MODEL])),

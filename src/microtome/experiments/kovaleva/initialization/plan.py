@@ -19,6 +19,7 @@ from microtome.experiments.kit.arms import Arm, arm_trials, checked_fraction
 from microtome.experiments.kit.options import Option
 from microtome.experiments.kit.subject import DATA, MODEL, TRAINING, Subject
 from microtome.runs import Trial
+from microtome.tasks.encoding.texts import EMBEDDED_KINDS
 
 NAME = "initialization"
 SECTION = "Kovaleva et al. 2019, Change in self-attention patterns after fine-tuning"
@@ -45,7 +46,8 @@ def plan(subject: Subject, settings: Mapping[str, Any]) -> list[Trial]:
         )
     heads = subject.trial(
         "initialization.score_untrained_heads",
-        {"heads": settings["heads"]},
+        # An embedder has no head to draw: one score says all.
+        {"heads": 1 if subject.dataset.task.kind in EMBEDDED_KINDS else settings["heads"]},
         label="score untrained heads",
     )
     references = subject.trial(

@@ -29,6 +29,7 @@ from microtome.experiments.kit.subject import DATA, MODEL, TRAINING, Subject
 from microtome.models.checkpoint import look_at_fetched
 from microtome.models.heads import is_pooler_tensor
 from microtome.runs import Trial, open_run
+from microtome.tasks.task import SINGLE_ANSWER_KINDS
 
 SECTION = "Singh & Giovanardi 2020, section 4.4"
 QUESTION = "How much of the task can be read from each depth, without fine-tuning?"
@@ -107,6 +108,12 @@ def check(subject: Subject, settings: Mapping[str, Any]) -> None:
     if subject.dataset.task.kind == "spans":
         raise RequestError(
             f"{subject.task} asks for places in a passage, and a probe reads one state per text",
+            "probe a classification or regression task",
+        )
+    if subject.dataset.task.kind not in SINGLE_ANSWER_KINDS:
+        raise RequestError(
+            f"a probe gives one label or number per text, and {subject.task} is"
+            f" {subject.dataset.task.kind}",
             "probe a classification or regression task",
         )
     if "pooler" in feature and not has_pooler(subject.model_path):
