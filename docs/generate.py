@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 DOCS = Path(__file__).parent
 sys.path.insert(0, str(DOCS.parent / "tests"))
@@ -127,7 +128,13 @@ def _help(command: str) -> str:
         capture_output=True,
         text=True,
         check=True,
-        env={"COLUMNS": "100", "TERM": "dumb", "PATH": ""},
+        env={
+            "COLUMNS": "100",
+            "TERM": "dumb",
+            "PATH": "",
+            # The code of this checkout, whichever is installed.
+            "PYTHONPATH": str(DOCS.parent / "src"),
+        },
     )
     return done.stdout.strip()
 
@@ -155,6 +162,64 @@ def checkpoints() -> str:
     return _table(rows)
 
 
+# A head, its config, and an embedded task that such a model is scored on.
+JOBS: dict[str, tuple[str, dict[str, object], str]] = {
+    "classification": ("classification", {"num_labels": 2}, "micro-sentiment"),
+    "regression": (
+        "classification", {"num_labels": 1, "problem_type": "regression"}, "micro-similarity",
+    ),
+    "multilabel": (
+        "classification",
+        {"num_labels": 4, "problem_type": "multi_label_classification"}, "micro-topics",
+    ),
+    "reranking": (
+        "classification", {"num_labels": 1, "sentence_transformers": {}}, "micro-reranking",
+    ),
+    "tokens": ("token-classification", {"num_labels": 10}, "micro-tagging"),
+    "spans": ("question-answering", {}, "micro-squad"),
+    "embedding": ("none", {}, "micro-retrieval"),
+    "mlm": ("mlm", {}, "plain text"),
+}  # fmt: skip
+
+
+def jobs() -> str:
+    """Which family does which job, tried: a tiny model is recognised and scored on its task."""
+    from support.tiny import FAMILY_TYPES, NO_ANSWERS
+
+    rows = [["job", "scored on", *(f"`{kind}`" for kind in FAMILY_TYPES)]]
+    with TemporaryDirectory() as folder:
+        text = Path(folder) / "plain.txt"
+        text.write_text("the cat sees a big red dog\nshe never sleeps in the old house\n")
+        for job, (_, _, task) in JOBS.items():
+            lacking = NO_ANSWERS if job == "spans" else ()
+            cells = [
+                "–" if kind in lacking else _scored(kind, job, Path(folder) / f"{kind}-{job}", text)
+                for kind in FAMILY_TYPES
+            ]
+            rows.append([f"`{job}`", task if job == "mlm" else f"`{task}`", *cells])
+    return f"{_table(rows)}\n–: transformers has no such class.\n"
+
+
+def _scored(kind: str, job: str, folder: Path, text: Path) -> str:
+    """Save a tiny model, load it by its folder, and score it on a few rows."""
+    from microtome.models import job_of, load, load_tokenizer
+    from microtome.observe.evaluation import evaluate
+    from microtome.tasks import DataSpec, open_data
+    from microtome.tasks.embedded import ROLE_TAGS
+    from support.tiny import save_tiny
+
+    head, config, task = JOBS[job]
+    if job == "tokens":
+        config = {"id2label": dict(enumerate(ROLE_TAGS))}
+    save_tiny(folder, kind, head, with_tokenizer=True, **config)
+    model = load(folder, pooling="mean" if job == "embedding" else None)
+    found = job_of(model)
+    assert found == job, f"{kind}: expected the job {job}, got {found}"
+    data = open_data(DataSpec(path=text) if job == "mlm" else DataSpec(task)).limit(4)
+    evaluate(model, load_tokenizer(folder), data)
+    return "yes"
+
+
 def experiment_table() -> str:
     """The experiments, in the order of the papers."""
     from microtome.experiments import all_experiments
@@ -169,6 +234,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "commands": commands,
     "tasks": tasks,
     "checkpoints": checkpoints,
+    "jobs": jobs,
     "experiments": experiment_table,
 }
 

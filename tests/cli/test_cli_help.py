@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -11,7 +12,9 @@ import pytest
 import microtome
 from microtome import models, tasks
 from microtome.cli import run
+from microtome.cli.application import app
 from support.labelled_texts import write_cats
+from support.sentence_folders import sentence_folder
 from support.tiny import save_tiny
 
 
@@ -50,3 +53,42 @@ def test_finetune_counts_rows_and_epochs_as_people_do(tmp_path, capsys, monkeypa
     heard = capsys.readouterr()
     assert "48 rows of rows.csv to train on, 12 to score" in heard.err
     assert "after 1 epoch " in heard.out
+
+
+def test_finetune_takes_pairs_with_a_number_as_similarity_where_the_model_is_an_embedder(
+    tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setenv("MICROTOME_CACHE", str(tmp_path / "cache"))
+    asked = ["finetune", str(sentence_folder(tmp_path / "base")), "--task", "micro-similarity"]
+    asked += ["--fraction", "8", "--limit", "8", "--epochs", "1", "--json"]
+    primary = {}
+    for name, more in (("as it is", []), ("head", ["--kind", "regression"])):
+        assert run([*asked, *more, "--out", str(tmp_path / name)]) == 0
+        heard = capsys.readouterr()
+        primary[name] = json.loads(heard.out)["primary"]
+        assert ("as an embedder (--kind regression: a head)" in heard.err) == (not more)
+    assert primary == {"as it is": "cosine_spearman", "head": "pearson"}
+    assert (tmp_path / "as it is" / "modules.json").is_file()
+
+
+def test_quiet_commands_say_their_result_and_their_errors_alone(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("MICROTOME_CACHE", str(tmp_path / "cache"))
+    model = save_tiny(tmp_path / "base", with_tokenizer=True)
+    asked = ["run", "decoding", "--model", str(model), "--task", "micro-topics", "--limit", "8"]
+    asked += ["--workers", "0", "--out"]
+    assert run([*asked, str(tmp_path / "quiet"), "--quiet"]) == 0
+    heard = capsys.readouterr()
+    assert heard.err == ""
+    assert "report.html" in heard.out
+    assert run([*asked, str(tmp_path / "loud")]) == 0
+    assert "decoding of" in capsys.readouterr().err
+    assert run(["run", "nothing", "--quiet"]) == 2
+    assert "no experiment is called 'nothing'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [command.name for command in app.registered_commands])
+def test_every_command_takes_json_and_quiet(capsys, command):
+    assert run([command, "--help"]) == 0
+    heard = capsys.readouterr().out
+    assert "--json" in heard
+    assert "--quiet" in heard

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import csv
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from microtome.cli import run
 from microtome.edits import parse
+from microtome.experiments import find_experiment
 from microtome.experiments.kit.subject import subject_of
 from microtome.models import load, load_tokenizer
 from microtome.observe import outcomes
@@ -160,3 +162,46 @@ def test_an_embedder_on_labels_is_an_encoder_that_learns(tmp_path):
     )
     asked = subject_of(str(tmp_path / "model"), numbers)
     assert asked.dataset.task.kind == "regression"  # a kind that is named stays
+
+
+def planned(model, data):
+    """The hashes of a sweep's trials."""
+    experiment = find_experiment("head-disabling")
+    settings = experiment.settings({})
+    return {trial.hash for trial in experiment.plan(subject_of(str(model), data), settings)}
+
+
+def test_a_trial_hashes_what_comes_after_an_embedders_encoder(tmp_path):
+    """The encoders are the same: the pooling, a prompt or a Dense make it another model."""
+    _, data = job("similarity", tmp_path)
+    prompts = {"query": "the big "}
+    mean, cls, prompted = (
+        sentence_folder(tmp_path / name, modes=(mode,), prompts=prompts)
+        for name, mode in (("mean", "mean"), ("cls", "cls"), ("same", "mean"))
+    )
+    assert planned(mean, data) == planned(prompted, data)  # places don't count
+    assert planned(mean, data).isdisjoint(planned(cls, data))
+    settings = prompted / "config_sentence_transformers.json"
+    settings.write_text(settings.read_text().replace("the big ", "the small "))
+    assert planned(mean, data).isdisjoint(planned(prompted, data))
+
+
+@pytest.mark.parametrize("kind", ["similarity", "retrieval"])
+def test_a_sweep_uses_the_prompt_that_is_named_and_hashes_it(tmp_path, capsys, kind):
+    _, data = job(kind, tmp_path)
+    model = sentence_folder(tmp_path / "prompted", prompts={"asked": "the big "})
+    named = replace(data, prompt="asked")
+    assert planned(model, data).isdisjoint(planned(model, named))
+    values = {}
+    for spec in (data, named):
+        given = ["run", "head-disabling", "--model", model, *options(spec)]
+        given += ["--prompt", spec.prompt] if spec.prompt else []
+        out = tmp_path / f"run-{spec.prompt}"
+        assert run([*map(str, given), "--out", str(out), "--workers", "0", "--json"]) == 0
+        rows = json.loads(capsys.readouterr().out)["rows"]
+        (row,) = (r for r in rows if r["target"] == "baseline" and r["metric"] == r["primary"])
+        dataset = open_data(subject_of(str(model), spec).data)
+        alone = evaluate(load(str(model)), load_tokenizer(str(model)), dataset)
+        assert row["value"] == pytest.approx(alone.scores[row["metric"]].value, abs=1e-6)
+        values[spec.prompt] = row["value"]
+    assert values[None] != pytest.approx(values["asked"], abs=1e-4)

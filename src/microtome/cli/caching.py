@@ -7,11 +7,12 @@ from typing import Annotated
 import typer
 
 from microtome.cli.output import show
-from microtome.cli.parameters import Json
+from microtome.cli.parameters import Json, Quiet
 
 
 def cache(
     clear: Annotated[bool, typer.Option("--clear", help="Remove everything in it.")] = False,
+    quiet: Quiet = False,
     json: Json = False,
 ) -> None:
     """Show where encoded data sets are kept and how large they are, or remove them."""

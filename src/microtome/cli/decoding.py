@@ -47,6 +47,7 @@ def decode(
     device: given.Device = "cpu",
     allow_pickle: given.AllowPickle = False,
     revision: given.Revision = None,
+    quiet: given.Quiet = False,
     json: given.Json = False,
 ) -> None:
     """Decode the state at every depth with the output layer; random blocks are the control.

@@ -36,6 +36,7 @@ def evaluate(
     device: given.Device = "cpu",
     allow_pickle: given.AllowPickle = False,
     revision: str | None = None,
+    quiet: given.Quiet = False,
     json: given.Json = False,
 ) -> None:
     """Measure a model, as it is or edited: the task's official metrics, each with an interval.

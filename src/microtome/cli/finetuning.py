@@ -16,6 +16,7 @@ from microtome.tasks.data_spec import DataSpec
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from microtome.models import Source
     from microtome.tasks import Dataset
     from microtome.training.finetune.finetuned import Finetuned
 
@@ -42,12 +43,14 @@ def finetune(
     ] = False,
     device: given.Device = "cpu",
     revision: str | None = None,
+    quiet: given.Quiet = False,
     json: given.Json = False,
 ) -> None:
     """Fine-tune a model on a task's training rows, with edits applied first if any are given.
 
     Labels, numbers, tags of words, answers in a passage, relevance of passages train a head; a
-    BEIR folder or pairs with --kind similarity train an embedder.
+    BEIR folder trains an embedder, and so do pairs with a number where the model is one (or with
+    --kind similarity).
 
     Without a recipe of your own, the papers' is used, or the learning rate that the model's card
     names. Killed half-way, the same command resumes after the last epoch, to the same weights.
@@ -60,6 +63,10 @@ def finetune(
     edits = given.read_edits(edit)
     source = fetched(resolve(model, revision=revision))
     train, dev = _opened(rows, fraction)
+    if rows.kind is None and not new_head:
+        train, dev = (_as_embedder_reads(source, each) for each in (train, dev))
+    if train.task.kind == "similarity" and rows.kind is None:
+        log(f"note: {train.task.name} trains {model} as an embedder (--kind regression: a head)")
     from microtome.tasks.sampling import n_of_fraction
     from microtome.training.finetune import finetune as tune
     from microtome.training.recipe import recipe_for
@@ -95,6 +102,20 @@ def _opened(rows: DataSpec, fraction: float) -> tuple[Dataset, Dataset]:
     for note in dict.fromkeys((*train.notes, *dev.notes)):
         log(f"note: {note}")
     return train, dev
+
+
+def _as_embedder_reads(source: Source, rows: Dataset) -> Dataset:
+    """The rows as a sentence-transformers folder is used: pairs with a number are similarity."""
+    from microtome.models.checkpoint import look_at
+    from microtome.models.heads import job_of
+    from microtome.tasks.dataset import as_kind, kind_for
+
+    assert source.path is not None
+    embeds = job_of(look_at(source.path, links_into=source.links_into)) == "embedding"
+    if not embeds or next(rows.rows()).pair is None:
+        return rows
+    kind = kind_for(rows.task.kind, "embedder")
+    return as_kind(rows, kind) if kind != rows.task.kind else rows
 
 
 def _draw(console: Console, done: Finetuned) -> None:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from microtome.cli.output import show, table
-from microtome.cli.parameters import Json
+from microtome.cli.parameters import Json, Quiet
 
 
 class Kind(StrEnum):
@@ -23,6 +23,7 @@ class Kind(StrEnum):
 
 def list_items(
     kind: Annotated[Kind, typer.Argument(help="What to list.", show_default=False)],
+    quiet: Quiet = False,
     json: Json = False,
 ) -> None:
     """List the names that the other commands take."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from microtome.cli.output import log, show, table
-from microtome.cli.parameters import AllowPickle, Json, Model, Revision, read_edits
+from microtome.cli.parameters import AllowPickle, Json, Model, Quiet, Revision, read_edits
 from microtome.errors import RequestError
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ def operate(
     allow_pickle: AllowPickle = False,
     revision: Revision = None,
     head_mask: Annotated[str | None, typer.Option("--head-mask", hidden=True)] = None,
+    quiet: Quiet = False,
     json: Json = False,
 ) -> None:
     """Edit a checkpoint: surgery, a proof that it did what it says, and an ordinary folder.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 SCHEMA_VERSION = 1
+QUIET: ContextVar[bool] = ContextVar("quiet", default=False)
+"""Whether a command says nothing but its result and its errors: ``--quiet`` sets it."""
 
 
 def show(
@@ -81,4 +84,5 @@ def print_notes(console: Console, notes: Iterable[str]) -> None:
 
 def log(line: str) -> None:
     """A line about progress, on stderr."""
-    sys.stderr.write(line + "\n")
+    if not QUIET.get():
+        sys.stderr.write(line + "\n")

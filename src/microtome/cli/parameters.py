@@ -8,11 +8,23 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from microtome.cli.output import QUIET
+
 if TYPE_CHECKING:
     from microtome.edits import Edits
 
 Model = Annotated[
     str, typer.Argument(metavar="MODEL", help="Embedded name, local folder, or hub id.")
+]
+
+
+def _keep_quiet(value: bool) -> bool:
+    QUIET.set(value)
+    return value
+
+
+Quiet = Annotated[
+    bool, typer.Option("--quiet", callback=_keep_quiet, help="No progress on stderr.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="One JSON document on stdout, nothing else.")]
 AllowPickle = Annotated[

@@ -38,6 +38,7 @@ def pretrain(
     cased: Annotated[bool, typer.Option("--cased", help="Keep capital letters.")] = False,
     license_name: Annotated[str, typer.Option("--license", help="Named in the card.")] = "",
     seed: given.Seed = 0,
+    quiet: given.Quiet = False,
     json: given.Json = False,
 ) -> None:
     """Pre-train a small masked-LM encoder on your own text: a new language, a domain.

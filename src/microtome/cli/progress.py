@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from microtome.cli.output import QUIET
+
 SECONDS_BETWEEN_LINES = 10.0
 Advance = Callable[[int, int, str], None]
 
@@ -14,6 +16,9 @@ Advance = Callable[[int, int, str], None]
 @contextmanager
 def progress(what: str) -> Iterator[Advance]:
     """Gives ``advance(done, total, note)``, which may be called as often as is convenient."""
+    if QUIET.get():
+        yield lambda done, total, note: None
+        return
     if not sys.stderr.isatty():
         yield _lines(what)
         return

@@ -49,6 +49,7 @@ def run(
     retry_failed: given.RetryFailed = False,
     track: given.Track = None,
     revision: str | None = None,
+    quiet: given.Quiet = False,
     json: given.Json = False,
     wants_help: WantsHelp = False,
 ) -> None:
@@ -73,7 +74,7 @@ def run(
         from microtome.experiments.kovaleva.head_disabling.plan import check_can_save
 
         check_can_save(subjects[0], settings)
-    where = Workers(executor, workers, (device,), ray_address, retry_failed, track=track)
+    where = Workers(executor, workers, (device,), ray_address, retry_failed, not quiet, track)
     document = _ran(chosen, subjects, settings, where, out=out, save_best=save_best)
     show(document, as_json=json, for_people=lambda console: _tell(console, document))
 
@@ -173,6 +174,7 @@ def examine(
     device: given.Device = "cpu",
     retry_failed: given.RetryFailed = False,
     revision: str | None = None,
+    quiet: given.Quiet = False,
     json: given.Json = False,
 ) -> None:
     """The standard examination: which layers and heads matter, what may be cut, what it saves.
@@ -190,7 +192,7 @@ def examine(
         recipe={"fraction": fraction, **recipe}, out=out, revision=revision,
     )  # fmt: skip
     log(f"examining {request.subject.model} on {request.subject.task} → {request.folder}")
-    where = Workers(executor, workers, (device,), ray_address, retry_failed)
+    where = Workers(executor, workers, (device,), ray_address, retry_failed, not quiet)
     done = examination.examine(request, workers=where)
     show(done.as_json(), as_json=json, for_people=lambda console: _draw(console, done))
 
@@ -219,6 +221,7 @@ def _cell(view: Table, column: str, value: object) -> object:
 
 def report(
     run_folder: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")],
+    quiet: given.Quiet = False,
     json: given.Json = False,
 ) -> None:
     """Write a run's report.html, figures and tables anew from its records; needs no model."""

@@ -18,6 +18,7 @@ from microtome.experiments.catalogue import function_of
 from microtome.models.checkpoint import look_at, look_at_fetched
 from microtome.models.contents import content_hash, tokenizer_hash
 from microtome.models.heads import LABELLED, job_of, own_head, stored_labels
+from microtome.models.sentence_transformers.folder import modules_hash
 from microtome.models.source import fetched, resolve
 from microtome.runs import Trial
 from microtome.tasks.data_spec import DataSpec
@@ -27,7 +28,7 @@ from microtome.tasks.encoding.texts import EMBEDDED_KINDS
 from microtome.tasks.reading.opening import open_data, open_training
 from microtome.tasks.scoring.labels import label_map
 
-MODEL, TOKENIZER = "model", "tokenizer"
+MODEL, TOKENIZER, MODULES = "model", "tokenizer", "modules"
 DATA, DEV_DATA, TRAINING = "data", "dev_data", "training_data"
 CANDIDATES = "candidates"
 # Not a place, but how the model is opened; the rows of a request are hashed with it.
@@ -108,6 +109,8 @@ class Subject:
         """Places and content hashes of what a trial opens of this subject."""
         places = {MODEL: str(self.model_path), TOKENIZER: str(self.model_path)}
         content = {MODEL: self.model_hash, TOKENIZER: self.tokenizer_hash}
+        if self.is_embedder:  # the model's hash is its encoder's alone
+            content[MODULES] = modules_hash(self.model_path)
         if DATA in reads and self.opened is not None:
             content[DATA] = self.opened.content_hash
         if TRAINING in reads:

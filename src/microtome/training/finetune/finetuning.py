@@ -28,6 +28,7 @@ from microtome.models import (
 )
 from microtome.models.folders import check_empty
 from microtome.models.provenance import HISTORY
+from microtome.models.sentence_transformers.folder import modules_hash
 from microtome.observe.evaluation import encode_for, scored
 from microtome.observe.predicting import predict
 from microtome.requests import check_same
@@ -165,7 +166,12 @@ class _Job:
         embedder = adapt(self.base).embedder
         if embedder is None:
             return {}
-        return {"pooling": list(embedder.modes), "prompt": self.rows.prompt}
+        assert self.source.path is not None
+        return {
+            "modules": modules_hash(self.source.path),
+            "pooling": list(embedder.modes),
+            "prompt": self.rows.prompt,
+        }
 
     def encoded(self, dataset: Dataset, model: PreTrainedModel) -> Encoded:
         """The rows as tokens for ``model``."""
