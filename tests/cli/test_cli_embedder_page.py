@@ -18,6 +18,7 @@ pytestmark = pytest.mark.real
 def test_the_pages_commands_do_what_it_says(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     page = PAGE.read_text(encoding="utf-8")
+    (tmp_path / "texts.txt").write_text("A microtome cuts thin slices.\nWhy?\n", encoding="utf-8")
     commands = re.findall(r"^\$ microtome (.*)$", page, re.MULTILINE)
     assert commands
     for command in commands:
