@@ -180,6 +180,8 @@ def test_the_best_cut_is_picked_among_all_blocks_and_pairs(tmp_path):
         assert -1 <= row["low"] <= row["delta"] <= row["high"] <= 1
         assert row["value"] == pytest.approx(base + row["delta"])
         assert 0 < row["share"] <= 1
+    shown = {line[1]: line[0].partition(" (")[0] for line in front(part.rows)[0].rows[1:-1]}
+    assert shown == {layers: best[layers]["edit"] for layers in (3, 2, 1)}  # one cut of every size
 
 
 def test_cuts_are_the_same_for_every_task_and_known_before_any_row_is_read():
