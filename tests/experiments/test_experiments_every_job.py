@@ -108,3 +108,14 @@ def test_an_experiment_works_or_refuses_in_a_line(tmp_path, capsys, experiment, 
         )
         assert code == 0, document
         assert {row["n"] for row in document["rows"]} == {N_UNITS[kind]}
+
+
+@pytest.mark.parametrize("head", ["none", "mlm"])
+def test_an_encoder_that_is_pooled_trains_as_the_embedder_it_is_scored_as(tmp_path, capsys, head):
+    model = save_tiny(tmp_path / "model", "bert", head, with_tokenizer=True)
+    code, document = asked(
+        capsys, "run", "reinitialization", "--model", model, "--task", "micro-similarity",
+        "--pooling", "cls", "--limit", "16", *OPTIONS["reinitialization"], "--out", tmp_path / "r",
+    )  # fmt: skip
+    assert code == 0, document
+    assert {row["primary"] for row in document["rows"]} == {"cosine_spearman"}

@@ -218,7 +218,9 @@ def subject_of(
     assert source.path is not None
     checkpoint = look_at(source.path, links_into=source.links_into)
     head = own_head(checkpoint)
-    embeds = job_of(checkpoint) == "embedding" or (head == "none" and data.pooling is not None)
+    embeds = job_of(checkpoint) == "embedding" or (
+        head in ("none", "mlm") and data.pooling is not None
+    )
     found = Subject(model, source.path, content_hash(source.path), head, data, None, embeds)
     if not needs_rows and data.is_empty:
         return found

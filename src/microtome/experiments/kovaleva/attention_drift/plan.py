@@ -43,8 +43,9 @@ def plan(subject: Subject, settings: Mapping[str, Any]) -> list[Trial]:
     for name, other in inputs.items():
         check_same_heads(subject, f"--{name} {settings[name]}", other.path)
     if subject.has_task_head and BASE not in inputs:
+        state = "used as it is" if subject.is_used_as_is else "fine-tuned"
         raise RequestError(
-            f"{subject.model} is fine-tuned, and drift is a distance from the pre-trained model",
+            f"{subject.model} is {state}, and drift is a distance from the pre-trained model",
             "name that one: --base MODEL",
         )
     # Seed 0 is the very fine-tuning that other experiments ask for.
