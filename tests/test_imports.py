@@ -43,15 +43,19 @@ BELOW = {
     },
     "experiments": {
         "training", "surgery", "observe", "tasks", "models", "families", "edits", "statistics",
-        "runs", "views", "values", "errors",
+        "runs", "views", "values", "files", "errors",
     },
     "study": {"experiments", "models", "papers", "report", "runs", "views", "errors"},
+    "trimming": {
+        "study", "experiments", "surgery", "models", "tasks", "edits", "report", "runs", "views",
+        "files", "errors",
+    },
     "examination": {
-        "study", "run_page", "experiments", "models", "tasks", "report", "runs", "errors",
+        "study", "trimming", "run_page", "experiments", "models", "tasks", "report", "runs", "errors",
     },
     "cli": {
-        "study", "examination", "experiments", "training", "surgery", "observe", "tasks", "models",
-        "edits", "views", "threads", "errors",
+        "study", "examination", "trimming", "experiments", "training", "surgery", "observe", "tasks", "models",
+        "edits", "views", "values", "threads", "errors",
     },
     "__init__": {"surgery", "models", "families", "edits", "values", "errors"},
     "embedded": set(),

@@ -30,6 +30,7 @@ from microtome.study import (
     study,
 )
 from microtome.tasks.data_spec import DataSpec
+from microtome.trimming.page import TRIM, trim_page
 
 EXAMINATION = "examination"
 PARTS = ("layer-removal", "head-disabling", "decoding")
@@ -175,6 +176,8 @@ def rebuild(folder: Path) -> Path:
 def _page(result: RunResult) -> Page:
     if "experiments" not in result.request:
         return plain_page(result)
+    if result.request.get("kind") == TRIM:
+        return trim_page(result)
     if result.request.get("kind") != EXAMINATION:
         return page_of(result, stored_parts(result))
     left_out = [_left_out(name) for name in PARTS if name not in result.request["experiments"]]

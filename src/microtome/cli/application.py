@@ -17,6 +17,7 @@ from microtome.cli import (
     operating,
     pretraining,
     studying,
+    trimming,
 )
 from microtome.cli.experiment_options import PASSED_ON
 from microtome.errors import DISTRIBUTION, RequestError
@@ -61,6 +62,7 @@ app = typer.Typer(
     ),
 )
 app.command("examine", cls=Command)(studying.examine)
+app.command("trim", cls=Command)(trimming.trim)
 app.command("decode", cls=Command)(decoding.decode)
 app.command("operate", cls=Command)(operating.operate)
 app.command("finetune", cls=Command)(finetuning.finetune)

@@ -21,6 +21,7 @@ FOLDERS = {
     "token-links": "kovaleva.token_links",
     "head-disabling": "kovaleva.head_disabling",
     "layer-removal": "kao.layer_removal",
+    "trim": "field.trim",
 }
 SHARED = {"finetuning": "kit.training"}  # trials that several experiments need
 

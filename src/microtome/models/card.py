@@ -56,12 +56,14 @@ def model_card(
     has_pooler: bool = True,
     task: str | None = None,
     loader: str | None = None,
+    story: str = "",
 ) -> str:
     """The text of README.md.
 
     ``task`` is what the model was fine-tuned on, before its edits or after them. Without
     ``has_pooler`` the card shows how to load the model so that none is drawn at random.
-    ``loader`` is the class of sentence-transformers that the folder is for, where it is.
+    ``loader`` is the class of sentence-transformers that the folder is for, where it is. ``story``
+    says what happened besides the edits.
     """
     license_id = license_of(provenance.path) if provenance else None
     rate = learning_rate_of(provenance.path) if provenance else None
@@ -72,7 +74,7 @@ def model_card(
         license=f"license: {license_id}\n" if license_id else "",
         learning_rate=f"learning_rate: {rate:g}\n" if rate else "",
         title=_plain(title),
-        summary=_summary(provenance, architecture, task),
+        summary=" ".join(filter(None, (_summary(provenance, architecture, task), story))),
         edits=_edits(provenance.edits if provenance else ()),
         certificate=_certificate(certificate),
         parameters=cost.parameters,

@@ -35,6 +35,7 @@ def save(
     tokenizer: PreTrainedTokenizerBase | None = None,
     certificate: Mapping[str, object] | None = None,
     prove: Callable[[Path], Mapping[str, object] | None] | None = None,
+    story: str = "",
     max_shard_size: str = "5GB",
 ) -> Path:
     """Write ``model`` to the new or empty folder ``out``, in the dtype of its base.
@@ -45,12 +46,13 @@ def save(
     cross-encoder's further files come along byte for byte, so that sentence-transformers loads it
     too. It appears complete, or not at all.
     ``prove`` is handed the folder with the weights in it before it gets its name, and gives the
-    certificate; if it raises, nothing is left.
+    certificate; if it raises, nothing is left. ``story`` is a sentence or two for the card on what
+    happened besides the edits.
     """
     target = Path(out).expanduser()
     check_empty(target)
     provenance = provenance_of(model)
-    with _all_or_nothing(target) as folder:
+    with whole_folder(target) as folder:
         encoder = folder / encoder_path(model)
         with quiet_transformers():
             _in_dtype(model, provenance).save_pretrained(encoder, max_shard_size=max_shard_size)
@@ -73,6 +75,7 @@ def save(
             has_pooler=not lacks_pooler(model),
             task=getattr(model.config, "microtome_task", None),
             loader=sentence_loader(model),
+            story=story,
         )
         # A folder's name may have bytes that aren't text.
         (folder / "README.md").write_text(card, encoding="utf-8", errors="replace")
@@ -131,7 +134,7 @@ def _history(
 
 
 @contextmanager
-def _all_or_nothing(target: Path) -> Iterator[Path]:
+def whole_folder(target: Path) -> Iterator[Path]:
     """A temporary folder next to ``target`` that takes its name at the end, or leaves no trace."""
     made: list[Path] = []
     try:

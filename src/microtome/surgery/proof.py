@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
 
@@ -63,6 +63,14 @@ def certify(
         checks.append(round_trip_check(edited, saved / encoder_path(edited), batch))
         checks += sentence_checks(rounded(edited), saved)
     return Certificate(tuple(checks), warnings=warnings_of(edited))
+
+
+def healed_checks(healed: PreTrainedModel, saved: Path) -> Iterator[Check]:
+    """What can be proven of a cut model after its training: the folder gives what it computes."""
+    batch = probe(adapt(healed))
+    after = [round_trip_check(healed, saved / encoder_path(healed), batch)]
+    after += sentence_checks(rounded(healed), saved)
+    yield from (replace(check, name=f"after healing: {check.name}") for check in after)
 
 
 def probe(family: Family) -> dict[str, Tensor]:

@@ -20,7 +20,8 @@ from microtome.tasks.encoding.tagged import TaggedTexts
 from microtome.tasks.encoding.texts import EMBEDDED_KINDS, Encoded
 from microtome.tasks.scoring.labels import tag_map
 from microtome.tasks.task import Kind, Task
-from microtome.training.finetune.losses import UNLABELLED
+from microtome.training.finetune.forward import logits_of
+from microtome.training.finetune.losses import UNLABELLED, summed_loss
 from microtome.training.recipe import Recipe
 
 
@@ -84,6 +85,14 @@ class Examples:
         order = tokens[chunk.tokens] if self.kind == "tokens" else rows[chunk.texts]
         return chunk, self.targets[torch.from_numpy(order)].to(device)
 
+    def outputs(self, family: Family, chunk: Chunk, dropped: frozenset[int]) -> Tensor:
+        """What ``family`` answers, for ``loss`` to look at."""
+        return logits_of(family, chunk, dropped=dropped)
+
+    def loss(self, outputs: Tensor, targets: Tensor, chunk: Chunk) -> Tensor:
+        """Summed over rows; the caller divides by ``n_terms`` of the whole batch."""
+        return summed_loss(self.kind, outputs, targets, chunk)
+
     def pair_batch(self, rows: IntArray, device: torch.device | str = "cpu") -> Chunk:
         """The first texts of these pairs, then the second ones, as one packed chunk."""
         assert self.pairs is not None
@@ -123,6 +132,7 @@ def select_texts(texts: Texts, rows: IntArray) -> tuple[Texts, IntArray]:
         offsets=offsets,
         segments=None if texts.segments is None else texts.segments[tokens],
         special=texts.special[tokens],
+        targets=None if texts.targets is None else texts.targets[tokens],
         n_prompt=texts.n_prompt,
     )
     return selected, tokens

@@ -23,7 +23,7 @@ from microtome.observe.texts import IntArray
 from microtome.training.finetune.examples import Batches, Examples
 from microtome.training.finetune.forward import logits_of
 from microtome.training.finetune.freezing import check_layerdrop, dropped_layers, freeze_
-from microtome.training.finetune.losses import backward_by_parts, pair_loss, summed_loss
+from microtome.training.finetune.losses import backward_by_parts, pair_loss
 from microtome.training.finetune.processes import Processes
 from microtome.training.finetune.state import Epoch, Workplace, resumed
 from microtome.training.optimisation import Optimizer, rate_factor
@@ -69,8 +69,9 @@ def train(
     workplace: Workplace | None = None,
     progress: OnStep | None = None,
     processes: Processes | None = None,
+    dropout: bool = True,
 ) -> Outcome:
-    """Fine-tune ``model`` in place.
+    """Fine-tune ``model`` in place, with the model's own dropout unless ``dropout`` is False.
 
     A ``workplace`` stores its state after each epoch and every few minutes, and is where a training
     that was killed resumes.
@@ -94,7 +95,7 @@ def train(
     stepping = Stepping(family, examples, recipe, seeds, processes, course.micro_batch_size)
     keeper = workplace if processes.is_first else None
     for epoch in range(len(course.history), batches.epochs):
-        model.train()
+        model.train(dropout)
         losses = course.losses
         for step in batches.steps_of(epoch)[len(losses) :]:
             rows = batches.rows_of(step, seeds.data)
@@ -158,8 +159,8 @@ class Stepping:
             micro = share[start : start + self.micro_batch_size]
             chunk, targets = self.examples.batch(micro, device)
             with autocast(device, self.recipe.precision):
-                logits = logits_of(self.family, chunk, dropped=dropped)
-                loss = summed_loss(self.examples.kind, logits, targets, chunk) / n_terms
+                outputs = self.examples.outputs(self.family, chunk, dropped)
+                loss = self.examples.loss(outputs, targets, chunk) / n_terms
             loss.backward()  # type: ignore[no-untyped-call]
             total += float(loss.detach())
         return total

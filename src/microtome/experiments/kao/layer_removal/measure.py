@@ -89,7 +89,8 @@ def time_layers(request: Mapping[str, Any], context: Context) -> Result:
     model, tokenizer, _ = opened_unshared(context)
     encoded = encode_to_score(model, tokenizer, opened_rows(request, context))
     count, n_layers = request["layers"], adapt(model).shape.n_layers
-    edited = apply(parse(f"keep(0-{count - 1})"), model)
+    edit = f"keep(0-{count - 1})" if count < n_layers else f"extend({count})"
+    edited = apply(parse(edit), model)
     timing = time_against(edited, model, encoded, share=count / n_layers)
     summary = {} if timing.speed is None else {"speed": timing.speed}
     return Result(summary={**summary, "timing": {"layers": count, **vars(timing)}})

@@ -1,0 +1,1 @@
+"""Experiments that no paper of ours has: what the field does with layers and heads."""

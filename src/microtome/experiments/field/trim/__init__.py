@@ -1,0 +1,1 @@
+"""Trimming: the cuts of a model, healed, scored and priced."""

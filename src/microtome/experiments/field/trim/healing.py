@@ -1,0 +1,123 @@
+"""The cuts of one size learn to answer as their base does: contenders first, then the best."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from microtome import files
+from microtome.edits import parse
+from microtome.errors import Diverged
+from microtome.experiments.field.trim.budget import rounds
+from microtome.models import save
+from microtome.runs import Context
+from microtome.surgery import apply, certify_weights
+from microtome.surgery.proof import rounded
+from microtome.training.distil.lessons import LABEL_SHARE, Lessons
+from microtome.training.finetune.loop import train
+from microtome.training.finetune.state import Workplace
+from microtome.training.recipe import Recipe, Seeds
+
+HEALED = "healed"  # the stage, and the folder within the trial's checkpoint
+RECORD = "healing.json"
+SAVE_MINUTES = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class Healed:
+    """The best cut of a size after its training; no model where every training diverged."""
+
+    edit: str
+    steps: int
+    contenders: int
+    model: PreTrainedModel | None
+    problem: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Healing:
+    """One size: how its cuts are trained, and how the better one is found."""
+
+    base: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+    lessons: Lessons
+    request: Mapping[str, Any]
+    context: Context
+    pick_score: Callable[[PreTrainedModel], float]
+
+    def run(self, ranked: Sequence[str], n_steps: int) -> Healed:
+        """Heal the best of the ``ranked`` edits, and save it."""
+        n_contenders, first, then = rounds(n_steps, len(ranked))
+        tried: dict[str, tuple[float, PreTrainedModel]] = {}
+        problem = ""
+        for edit in ranked[:n_contenders]:
+            try:
+                cut = apply(parse(edit), self.base)
+                if first:
+                    self._train(cut, edit, first, "first")
+                tried[edit] = (self.pick_score(cut) if n_contenders > 1 else 0.0, cut)
+            except Diverged as error:
+                problem = error.message
+        for edit in sorted(tried, key=lambda edit: -tried[edit][0]):
+            healed = tried[edit][1]
+            try:
+                self._train(healed, edit, then, "then")
+            except Diverged as error:
+                problem = error.message
+                continue
+            healed = rounded(healed)
+            self._save(edit, healed, first + then)
+            self._clear()
+            return Healed(edit, first + then, n_contenders, healed)
+        self._clear()
+        return Healed(ranked[0], 0, n_contenders, None, problem)
+
+    def _train(self, cut: PreTrainedModel, edit: str, n_steps: int, stage: str) -> None:
+        """Train ``cut`` in place; a training that was killed resumes from its last minute."""
+        recipe = self._recipe.but(steps=n_steps)
+        asked = {"edit": edit, "stage": stage, **recipe.as_json(), "seed": self.request["seed"]}
+        name = "".join(letter if letter.isalnum() else "-" for letter in f"{stage}-{edit}")
+        workplace = Workplace(self.context.scratch / name, asked, minutes=SAVE_MINUTES)
+        workplace.prepare()
+        train(
+            cut, self.lessons, recipe, seeds=Seeds.of(self.request["seed"]), workplace=workplace,
+            dropout=False,
+            progress=lambda step: self.context.report(
+                f"{edit}: step {step.step} of {step.n_steps}, loss {step.loss:.3f}"
+            ),
+        )  # fmt: skip
+
+    @property
+    def _recipe(self) -> Recipe:
+        asked = self.request
+        return Recipe(
+            batch_size=asked["batch_size"], learning_rate=asked["learning_rate"], epochs=1
+        )
+
+    def _save(self, edit: str, healed: PreTrainedModel, n_steps: int) -> None:
+        """The folder with the record of its training; its cut gets the cheap certificate."""
+        cut = apply(parse(edit), self.base)
+        certificate = certify_weights(parse(edit), self.base, cut).require()
+        record = {
+            "schema_version": 1, "edit": edit, "answer": self.lessons.answer,
+            "texts": len(self.lessons), "n_steps": n_steps, "seed": self.request["seed"],
+            "label_share": LABEL_SHARE if self.lessons.has_labels else 0.0,
+            **self._recipe.as_json(),
+        }  # fmt: skip
+
+        def add_record(folder: Path) -> Mapping[str, object]:
+            files.write_json(folder / RECORD, record)
+            return certificate.as_json()
+
+        folder = self.context.scratch / HEALED
+        files.remove(folder)  # of a trial that was killed right after this
+        save(healed, folder, prove=add_record)
+
+    def _clear(self) -> None:
+        """What was kept to resume isn't part of the checkpoint."""
+        for folder in self.context.scratch.glob("*.finetuning"):
+            files.remove(folder)

@@ -1,0 +1,122 @@
+"""What a cut is worth: picked on one half of the rows, scored on the other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from microtome.experiments.kit.paired_comparison import Clusters, Outcome, as_metric, compare
+from microtome.experiments.kit.stored_predictions import Indices, on_rows, score_on
+from microtome.experiments.kit.trial_inputs import opened_model, opened_rows
+from microtome.observe.evaluation import check_fit, encode_to_score
+from microtome.observe.outcomes import answers_in, evaluation_of, outcomes
+from microtome.observe.predicting import predict
+from microtome.runs import Context
+from microtome.statistics import Interval, accuracy_interval, bootstrap, halves
+from microtome.tasks import Dataset, Encoded
+from microtome.tasks.scoring.constant import answer_columns
+from microtome.tasks.scoring.masked_tokens import MASKED_ACCURACY
+
+
+@dataclass(frozen=True)
+class Halves:
+    """The rows that pick a cut, and those that score it; clusters stay together."""
+
+    picking: Indices
+    scoring: Indices
+    clusters: Clusters
+
+    @classmethod
+    def of(cls, n_rows: int, clusters: Clusters) -> Halves:
+        """Always the same halves of the same rows, whatever the seed of the healing."""
+        (picking,) = halves(n_rows, clusters=clusters, n_splits=1)
+        return cls(np.flatnonzero(picking), np.flatnonzero(~picking), clusters)
+
+    def columns(self, found: Outcome, base: Outcome, metric: str) -> dict[str, Any]:
+        """A cut's score and its change from the base, on the rows that score and on the others.
+
+        ``pick_low`` is the lower end of its change on the rows that pick: what a choice looks at.
+        """
+        picked = self._change(found, base, self.picking)
+        change, score = self._change(found, base, self.scoring), self._score(found, metric)
+        return {
+            "metric": metric, "primary": metric, "value": score.value, "value_low": score.low,
+            "value_high": score.high, "delta": change.value, "low": change.low,
+            "high": change.high, "n": change.n, "pick_value": score_on(found, self.picking),
+            "pick_delta": picked.value, "pick_low": picked.low,
+        }  # fmt: skip
+
+    def _score(self, found: Outcome, metric: str) -> Interval:
+        own, clusters = on_rows(found, self.scoring), self._clusters(self.scoring)
+        if metric == "accuracy" and isinstance(own, np.ndarray):
+            return accuracy_interval(own, clusters=clusters)
+        return bootstrap(as_metric(own), clusters=clusters)
+
+    def _change(self, found: Outcome, base: Outcome, rows: Indices) -> Interval:
+        clusters = self._clusters(rows)
+        return compare(on_rows(found, rows), on_rows(base, rows), clusters).difference
+
+    def _clusters(self, rows: Indices) -> Clusters:
+        return None if self.clusters is None else self.clusters[rows]
+
+
+class Measured:
+    """A model and rows that it is measured on, ready to score answers."""
+
+    def __init__(
+        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, dataset: Dataset,
+        metric: str | None,
+    ) -> None:  # fmt: skip
+        check_fit(model, dataset)
+        self.model, self.tokenizer, self.dataset = model, tokenizer, dataset
+        self.encoded: Encoded = encode_to_score(model, tokenizer, dataset)
+        self.metric: str = metric or dataset.task.primary or MASKED_ACCURACY
+
+    @classmethod
+    def opened(cls, request: Mapping[str, Any], context: Context) -> Measured:
+        """The model and the rows of a trial."""
+        rows = opened_rows(request, context)
+        return cls(*opened_model(context), rows, request.get("metric"))
+
+    @cached_property
+    def halves(self) -> Halves:
+        """The rows that pick, and those that score."""
+        return Halves.of(len(self.dataset), self.dataset.clusters)
+
+    def to_screen(self, n_rows: int) -> Measured:
+        """The same model on at most so many of the rows that pick."""
+        rows = self.dataset.select(self.halves.picking).limit(n_rows, seed=0)
+        return Measured(self.model, self.tokenizer, rows, self.metric)
+
+    def answers(self, model: PreTrainedModel) -> NDArray[Any]:
+        """What a model answers, as much of it as the scores need."""
+        return answers_in(model, self.dataset, self.encoded, predict(model, self.encoded))
+
+    def outcome(self, answers: NDArray[Any]) -> Outcome:
+        """The answers by the metric that is shown."""
+        return outcomes(self.model, self.dataset, self.encoded, answers)[self.metric]
+
+    def pick_score(self, answers: NDArray[Any]) -> float:
+        """The score of some answers on the half that picks."""
+        return score_on(self.outcome(answers), self.halves.picking)
+
+    def answer_columns(self, answers: NDArray[Any]) -> dict[str, Any]:
+        """What one constant answer scores, and whether these are one."""
+        found = evaluation_of(self.model, self.dataset, self.encoded, answers)
+        return answer_columns(self.dataset, found, self.metric, self.encoded)
+
+
+def mark_frontier(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows with ``on_frontier``: no other is as fast or faster and better on picking rows."""
+    return [{**row, "on_frontier": not any(_beats(other, row) for other in rows)} for row in rows]
+
+
+def _beats(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    as_fast = one["layers"] <= other["layers"]
+    return bool(as_fast and one["pick_value"] > other["pick_value"])

@@ -1,0 +1,192 @@
+"""Trimming: cut a model to every number of layers, heal the best cuts, and price them.
+
+Candidates (every subset of few layers; of many, the usual shapes and a greedy search) are screened
+without training. Of a size, the best three learn for a tenth of its time each to answer as the base
+does, and the best of these for the rest. Everything is picked on one half of the measured rows, and
+scored on the other. Every cut comes with its price: parameters, milliseconds, and speed relative to
+the base.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from microtome.errors import DataError, RequestError
+from microtome.experiments.field.trim.candidates import healed_sizes, sizes_of
+from microtome.experiments.kit import arms
+from microtome.experiments.kit.arms import head_to_score
+from microtome.experiments.kit.judging import METRIC, chosen_metric
+from microtome.experiments.kit.layers import Layers, layers_of
+from microtome.experiments.kit.options import Option
+from microtome.experiments.kit.subject import (
+    DATA,
+    MODEL,
+    TRAINING,
+    Subject,
+    file_input,
+    subject_of,
+)
+from microtome.runs import Trial
+from microtome.tasks.catalogue import all_tasks
+from microtome.tasks.data_spec import DataSpec
+
+SECTION = "Not of the papers: cut, heal, choose"
+QUESTION = "How small and fast can it be, and what does that cost?"
+COLUMNS = (
+    "stage", "edit", "layers", "healed", "steps", "metric", "value", "value_low", "value_high",
+    "delta", "low", "high", "n", "pick_value", "pick_delta", "pick_low", "parameters", "bytes",
+    "speed", "latency_ms", "batch_ms", "on_frontier",
+)  # fmt: skip
+TEXT = "text"  # a file of texts, among a trial's inputs
+LEARNING_RATE, BATCH = 3e-4, 64
+SIMILARITY = "micro-similarity"
+OPTIONS = (
+    Option("minutes", 10.0, "of healing, shared by all sizes", "number"),
+    Option("steps", None, "of healing for every size, instead of minutes", "whole"),
+    Option("layers", None, "the sizes to heal; at most five of all unless given", "numbers"),
+    Option("text", None, "texts to heal on, one per line: no labels needed", "path"),
+    Option("also", [], "more data to score the cuts on: tasks or files", "words"),
+    Option("screened_rows", 500, "rows at most that cuts are ranked on before healing", "whole"),
+    Option("deeper", False, "try duplicated layers, too", "flag"),
+    Option("healing_rate", LEARNING_RATE, "the learning rate of the healing", "number"),
+    Option("seed", 0, "of the order of texts", "whole"),
+    METRIC,
+    *arms.OPTIONS,
+)
+
+
+def find_subject(model: str | None, data: DataSpec, settings: Mapping[str, Any]) -> Subject:
+    """The model and its rows; of a single file, one side is healed on and the other measured."""
+    subject = subject_of(model, data)
+    heals_on_rows = settings["text"] is None and not subject.is_scored_on_masks
+    if heals_on_rows and data.is_file and data.dev_path is None and subject.has_task_head:
+        return subject_of(model, replace(data, held_out=True))
+    return subject
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What every trial of a trim is made from."""
+
+    subject: Subject
+    settings: Mapping[str, Any]
+    layers: Layers
+    head: tuple[Trial, ...]
+
+    @property
+    def sizes(self) -> list[int]:
+        """The numbers of layers that are healed."""
+        every = sizes_of(self.layers.count, deeper=self.settings["deeper"])
+        return healed_sizes(every, self.settings["layers"])
+
+    def trial(
+        self, name: str, request: Mapping[str, Any], needs: Sequence[Trial], label: str,
+        *, learns: bool = False,
+    ) -> Trial:  # fmt: skip
+        """A trial on the subject, after the head's; ``learns``: it reads the texts to heal on."""
+        text = self.settings["text"] if learns else None
+        reads = (MODEL, DATA, TRAINING) if learns and text is None else (MODEL, DATA)
+        return self.subject.trial(
+            f"trim.{name}", request, needs=(*self.head, *needs), label=label, reads=reads,
+            inputs={} if text is None else {TEXT: file_input(text)},
+        )  # fmt: skip
+
+
+def plan(subject: Subject, settings: Mapping[str, Any]) -> list[Trial]:
+    """Screen, time, calibrate, let the base answer, heal every size, judge."""
+    _check(subject, settings)
+    made = _Plan(subject, settings, layers_of(subject.model_path), head_to_score(subject, settings))
+    healing = {"sizes": made.sizes, "batch_size": BATCH, "learning_rate": settings["healing_rate"]}
+    judged = {"metric": chosen_metric(subject, settings)}
+    screening = {**judged, "sizes": made.sizes, "rows_at_most": settings["screened_rows"]}
+    screen = made.trial("screen", screening, (), "screen all cuts without training")
+    calibrate = made.trial("calibrate", healing, (), "time a step of every size", learns=True)
+    calibrated: tuple[Trial, ...] = (calibrate,)
+    budget = {"minutes": settings["minutes"], "steps": None}
+    if settings["steps"] is not None:
+        calibrated, budget = (), {"minutes": None, "steps": settings["steps"]}
+    answers = made.trial(
+        "answer", {**healing, **budget}, calibrated, "let the base answer the texts", learns=True
+    )
+    learning = {**judged, **healing, **budget, "seed": settings["seed"]}
+    heals = [
+        made.trial(
+            "heal", {**learning, "layers": size}, (screen, *calibrated, answers),
+            f"heal {size} of {made.layers.count} layers", learns=True,
+        )
+        for size in made.sizes
+    ]  # fmt: skip
+    times = [
+        subject.trial(
+            "layer-removal.time_layers", {"layers": size}, needs=made.head, experiment="trim",
+            label=f"time {size} of {made.layers.count} layers",
+        )
+        for size in made.sizes
+    ]  # fmt: skip
+    judge = made.trial("judge", judged, (screen, *heals, *times), "score on the other half")
+    more = [_other_rows(made, name, heals) for name in _also(subject, settings)]
+    return [*made.head, screen, *times, *calibrated, answers, *heals, judge, *more]
+
+
+def _also(subject: Subject, settings: Mapping[str, Any]) -> list[str]:
+    """More data to score on: what was asked for; an embedder's cuts on an embedded task at least.
+
+    A cut that looks free on one data set isn't free on another.
+    """
+    if settings["also"] or not subject.is_used_as_is or subject.task == SIMILARITY:
+        return list(settings["also"])
+    return [SIMILARITY]
+
+
+def _other_rows(made: _Plan, name: str, heals: Sequence[Trial]) -> Trial:
+    """The cuts' scores on other data: a task by name, or a file."""
+    spec = (
+        DataSpec(task=name)
+        if name in (task.name for task in all_tasks())
+        else DataSpec(path=Path(name))
+    )
+    if spec.path is not None and not spec.path.exists():
+        raise RequestError(f"--also expects tasks or files, got {name!r}")
+    other = subject_of(made.subject.model, spec, trains=False)
+    return other.trial(
+        "trim.score_also", {}, needs=(*made.head, *heals),
+        label=f"score the cuts on {other.task}",
+    )  # fmt: skip
+
+
+def _check(subject: Subject, settings: Mapping[str, Any]) -> None:
+    """Refuse what can't be healed, before anything is measured."""
+    minutes, steps, text = (settings[name] for name in ("minutes", "steps", "text"))
+    if steps is None and minutes <= 0:
+        raise RequestError(f"--minutes must be above 0, got {minutes:g}")
+    if steps is not None and steps < 1:
+        raise RequestError(f"--steps must be 1 or more, got {steps}")
+    if settings["healing_rate"] <= 0:
+        raise RequestError(f"--healing-rate must be above 0, got {settings['healing_rate']:g}")
+    n_layers = layers_of(subject.model_path).count
+    if n_layers < 2:
+        raise RequestError(f"{subject.model} has {n_layers} layer: there is nothing to cut")
+    if wrong := [size for size in settings["layers"] or () if not 1 <= size < n_layers]:
+        raise RequestError(f"--layers must be 1 to {n_layers - 1}, got {wrong[0]}")
+    if not subject.dataset.labelled and not subject.is_scored_on_masks:
+        raise DataError(
+            f"{subject.task} has no labels, and a cut is scored by them",
+            "name a label column; the texts to heal on (--text) need none",
+        )
+    if len(subject.dataset) < 4:
+        raise DataError(
+            f"{subject.task} has {len(subject.dataset)} rows: half of them pick a cut, the other"
+            " half score it"
+        )
+    if text is None and subject.is_scored_on_masks:
+        raise RequestError(
+            "a masked LM is healed on texts that it isn't scored on", "name them: --text FILE"
+        )
+    if text is not None and not subject.is_used_as_is and next(subject.dataset.rows()).pair:
+        raise RequestError(
+            f"{subject.task} has pairs of texts, and --text has single ones",
+            "leave --text out: the training rows are healed on",
+        )

@@ -1,0 +1,197 @@
+"""A trim's rows as a frontier, tables and words; and which cut is recommended."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from microtome.experiments.kit import learning
+from microtome.experiments.kit.wording import change, counted, percent
+from microtome.values import format_ranges
+from microtome.views import Curve, Series, Table, TidyRow, TidyRows, View, series_of, table_of
+
+LOSE = 0.01
+PERCENT = ("value", "value_low", "value_high", "delta", "low", "high", "pick_value", "pick_low")
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What a cut may lose (0.01 is a point) and how fast it must be; None: as fast as can be."""
+
+    lose: float | None = LOSE
+    speed: float | None = None
+
+
+def judged(rows: TidyRows) -> list[TidyRow]:
+    """Base and cuts on the rows that nothing was picked on."""
+    return [row for row in rows if row["stage"] == "judged"]
+
+
+def base_of(rows: TidyRows) -> TidyRow:
+    """The whole model."""
+    return next(row for row in judged(rows) if not row["edit"])
+
+
+def cuts_of(rows: TidyRows) -> list[TidyRow]:
+    """The cuts, the most layers first; of a size, the healed one first."""
+    cuts = (row for row in judged(rows) if row["edit"])
+    return sorted(cuts, key=lambda row: (-row["layers"], not row["healed"]))
+
+
+def recommended(rows: TidyRows, wish: Wish) -> TidyRow | None:
+    """The cut to take, chosen on the rows that its scores aren't from.
+
+    The fastest that is sure to lose less than it may; where a speed is asked for, the best of those
+    that are that fast.
+    """
+    if not learning.has_learnt([base_of(rows)]):
+        return None
+    fit = [row for row in cuts_of(rows) if _fits(row, wish)]
+    if wish.speed is not None:
+        return max(fit, key=lambda row: row["pick_value"], default=None)
+    return min(fit, key=lambda row: (row["layers"], -row["pick_value"]), default=None)
+
+
+def _fits(row: TidyRow, wish: Wish) -> bool:
+    fast = wish.speed is None or (row["speed"] is not None and row["speed"] >= wish.speed)
+    good = wish.lose is None or row["pick_low"] > -wish.lose
+    return fast and good and not row["one_answer"]
+
+
+def sentence(rows: TidyRows, wish: Wish) -> str:
+    """What to cut and what that costs; or why nothing is recommended, and what comes nearest."""
+    base = base_of(rows)
+    if not learning.has_learnt([base]):
+        return (
+            f"The model hasn't learnt the task: its {base['metric']} is {percent(base['value'])}"
+            f"{learning.no_better([base])}, so no cut is recommended."
+        )
+    cut = recommended(rows, wish)
+    if cut is not None:
+        return f"{_kept(cut, base)}: {_price(cut, base)}."
+    cuts = [row for row in cuts_of(rows) if not row["one_answer"]]
+    if not cuts:
+        return "Every cut gives one answer only: none is recommended."
+    return f"{_why_none(cuts, wish)} The nearest: {_nearest(cuts, base, wish)}."
+
+
+def _kept(cut: TidyRow, base: TidyRow) -> str:
+    if cut["edit"].startswith("keep("):
+        layers = cut["edit"][len("keep(") : -1].replace("-", " to ")
+        what = f"Keep layers {layers} of {base['layers']}"
+    else:
+        what = f"Make {cut['layers']} layers of {base['layers']} by {cut['edit']}"
+    return what if cut["healed"] else f"{what}, without training"
+
+
+def _price(cut: TidyRow, base: TidyRow) -> str:
+    changed = change(cut["delta"], cut["low"], cut["high"])
+    speed = "speed not measurable now" if cut["speed"] is None else f"{cut['speed']:.1f}× faster"
+    if cut["speed"] is not None and cut["speed"] < 1:
+        speed = f"{1 / cut['speed']:.1f}× slower"
+    smaller = 1 - cut["parameters"] / base["parameters"]
+    size = f"{percent(smaller)} smaller" if smaller >= 0 else f"{percent(-smaller)} larger"
+    return f"{changed} of {cut['metric']}, {speed}, {size}"
+
+
+def _why_none(cuts: TidyRows, wish: Wish) -> str:
+    n, unit = cuts[0]["n"], cuts[0]["unit"]
+    if wish.speed is not None and not [c for c in cuts if (c["speed"] or 0) >= wish.speed]:
+        return f"No cut is {wish.speed:g}× as fast as the base."
+    return (
+        f"No cut is sure to lose less than {100 * (wish.lose or 0):g} points by the {unit} that"
+        f" pick one; {n:,} others score it."
+    )
+
+
+def _nearest(cuts: TidyRows, base: TidyRow, wish: Wish) -> str:
+    if wish.speed is not None and not [c for c in cuts if (c["speed"] or 0) >= wish.speed]:
+        fastest = max(cuts, key=lambda row: row["speed"] or 0)
+        return f"{_kept(fastest, base)}: {_price(fastest, base)}"
+    nearest = max(cuts, key=lambda row: row["pick_low"])
+    asked = f"--lose {-100 * nearest['pick_low']:.1f}"
+    return f"{_kept(nearest, base)}: {_price(nearest, base)}; {asked} would take it"
+
+
+def finding(rows: TidyRows) -> str:
+    """The recommendation for a point, how much was tried, and what other data says."""
+    parts = (sentence(rows, Wish()), _tried(rows), _diverged(rows), _elsewhere(rows))
+    return " ".join(part for part in parts if part)
+
+
+def _tried(rows: TidyRows) -> str:
+    n_tried = sum(row["stage"] == "screened" for row in rows)
+    healed = [row for row in rows if row["stage"] == "healed"]
+    return (
+        f"{counted(n_tried, 'cut')} tried without training, {counted(len(healed), 'size')} healed."
+    )
+
+
+def _diverged(rows: TidyRows) -> str:
+    lost = [row["layers"] for row in rows if row["stage"] == "healed" and row["diverged"]]
+    if not lost:
+        return ""
+    return f"The healing of {format_ranges(sorted(lost))} layers diverged: take a smaller rate."
+
+
+def _elsewhere(rows: TidyRows) -> str:
+    """What the recommended cut, or the smallest healed one, costs on the other data."""
+    cut = recommended(rows, Wish())
+    found = [
+        f"{row['task']} {change(row['delta'], row['low'], row['high'])}"
+        for row in rows
+        if row["stage"] == "also" and cut is not None and row["edit"] == cut["edit"]
+    ]
+    return f"On other data: {', '.join(found)}." if found else ""
+
+
+def frontier(rows: TidyRows) -> Curve:
+    """Score with interval against speed: healed, without training, and one constant answer."""
+    base = base_of(rows)
+    lines: list[Series] = []
+    for name, healed in (("healed", True), ("without training", False)):
+        cuts = [row for row in cuts_of(rows) if row["healed"] == healed and row["speed"]]
+        line = sorted([base, *cuts], key=lambda row: row["speed"])
+        ends = ("value_low", "value_high")
+        if cuts:
+            lines.append(series_of(name, line, "speed", "value", ends=ends))
+    speeds = [row["speed"] for row in judged(rows) if row["speed"]]
+    constant = learning.constant_line([base], speeds)
+    title = f"What a cut costs and saves: {base['n']:,} {base['unit']} that nothing was picked on"
+    return Curve(title, "speed relative to the base", base["metric"], (*lines, *constant))
+
+
+def front(rows: TidyRows) -> tuple[View, ...]:
+    """For the front page: the frontier and its table."""
+    return frontier(rows), _table(rows)
+
+
+def _table(rows: TidyRows) -> Table:
+    columns = (
+        "edit", "layers", "healed", "value", "delta", "low", "high", "parameters", "speed",
+        "latency_ms", "on_frontier",
+    )  # fmt: skip
+    shown = [{**base_of(rows), "edit": "as it is"}, *cuts_of(rows)]
+    return table_of("Every size: best cut, picked on other rows", shown, columns, percent=PERCENT)
+
+
+def views(rows: TidyRows) -> tuple[View, ...]:
+    """The frontier, its table, other data, the training, and what was screened."""
+    shown: list[View] = [*front(rows)]
+    if also := [row for row in rows if row["stage"] == "also"]:
+        columns = ("task", "edit", "layers", "metric", "value", "delta", "low", "high", "n")
+        shown.append(table_of("The healed cuts on other data", also, columns, percent=PERCENT))
+    healed = [row for row in rows if row["stage"] == "healed"]
+    trained = ("edit", "layers", "steps", "texts", "contenders", "diverged")
+    shown.append(table_of("What was trained", healed, trained))
+    screened = [row for row in rows if row["stage"] == "screened"]
+    title = "All cuts without training, by their score on the rows that pick"
+    ranked = ("edit", "layers", "pick_value")
+    shown.append(table_of(title, screened, ranked, percent=PERCENT))
+    return tuple(shown)
+
+
+def summary(rows: TidyRows) -> dict[str, object]:
+    """The recommended cut and what it costs."""
+    cut = recommended(rows, Wish())
+    names = ("edit", "layers", "healed", "value", "delta", "low", "high", "speed", "parameters")
+    return {"recommended": None if cut is None else {name: cut[name] for name in names}}

@@ -1,0 +1,1 @@
+"""Healing: a cut model learns to answer as its base does."""

@@ -1,0 +1,78 @@
+"""The texts to heal on, as lessons: labelled rows, or plain texts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from microtome.families import adapt
+from microtome.observe.embedding import tokens_to_embed
+from microtome.observe.evaluation import encode_for
+from microtome.observe.texts import fitted
+from microtome.tasks import Dataset
+from microtome.tasks.encoding.masking import masked
+from microtome.tasks.encoding.texts import EMBEDDED_KINDS
+from microtome.training.distil.lessons import Lessons, base_answers, lessons_of
+from microtome.training.distil.losses import Answer, answer_of
+from microtome.training.finetune.examples import Examples, examples_of
+
+
+@dataclass(frozen=True, eq=False)
+class LessonTexts:
+    """Rows to heal ``base`` on; ``dataset`` is all there is of them."""
+
+    base: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+    dataset: Dataset
+
+    @property
+    def has_labels(self) -> bool:
+        """Whether labels count besides the base's answers; an embedder's texts need none."""
+        return self.dataset.task.kind not in (*EMBEDDED_KINDS, "text")
+
+    @property
+    def answer(self) -> Answer:
+        """How the base answers them."""
+        return answer_of(adapt(self.base), self.dataset.task.kind)
+
+    @cached_property
+    def texts_per_row(self) -> int:
+        """Two where both texts of a pair are embedded."""
+        return 2 if self.dataset.task.kind == "similarity" else 1
+
+    @property
+    def n_texts(self) -> int:
+        """How many texts there are."""
+        return self.texts_per_row * len(self.dataset)
+
+    def examples(self, n_texts: int) -> Examples:
+        """So many texts (seeded, nested) as the training loop takes them."""
+        rows = self.dataset.limit(-(-n_texts // self.texts_per_row), seed=0)
+        family, kind = adapt(self.base), rows.task.kind
+        if kind == "text" and family.embedder is not None:
+            prompt = family.embedder.prompt(rows.prompt)
+            alone = [row.text for row in rows.rows()]
+            embedded = tokens_to_embed(family, self.tokenizer, alone, prompt)
+            return Examples(kind, fitted(embedded, family.n_positions), torch.zeros(len(alone)))
+        encoded = encode_for(self.base, self.tokenizer, rows)
+        if self.has_labels:
+            return examples_of(rows, encoded, family)
+        if self.answer == "hidden token":
+            encoded = masked(encoded, rows, self.tokenizer)
+        own = fitted(encoded, family.n_positions)
+        return Examples(kind, own, torch.zeros(len(own)))
+
+    def answers(self, n_texts: int) -> NDArray[np.float32]:
+        """What the base answers to so many texts."""
+        return base_answers(self.base, self.answer, self.examples(n_texts).texts)
+
+    def lessons(self, n_texts: int, answers: NDArray[np.float32]) -> Lessons:
+        """So many texts with the base's answers."""
+        examples = replace(self.examples(n_texts), pairs=None)
+        labelled = self.has_labels
+        return lessons_of(self.base, self.answer, examples, answers, has_labels=labelled)

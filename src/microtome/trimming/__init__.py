@@ -1,0 +1,1 @@
+"""``microtome trim``: cut a model, heal what was cut, choose, prove, save."""

@@ -1,0 +1,39 @@
+"""The page of a trim, and the wish that its recommendation was chosen by; no torch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from microtome import files
+from microtome.experiments.field.trim.report import Wish, sentence
+from microtome.report.page import Page
+from microtome.runs import RunResult
+from microtome.study import page_of, stored_parts
+from microtome.views import Step
+
+TRIM = "trim"  # the experiment, and the kind of its runs
+CHOICE = "choice.json"
+"""In the run's folder: the wish isn't part of the run's request, since it changes no trial."""
+
+
+def store_choice(folder: Path, wish: Wish, out: Path | None) -> None:
+    """Remember what was wished for, and where the chosen model is."""
+    files.write_json(folder / CHOICE, {**asdict(wish), "out": None if out is None else str(out)})
+
+
+def trim_page(result: RunResult) -> Page:
+    """The page of a stored trim, by the wish that was stored with it."""
+    choice: Mapping[str, Any] = files.read_json(result.folder / CHOICE) or {}
+    wish = Wish(choice["lose"], choice["speed"]) if choice else Wish()
+    parts = stored_parts(result)
+    page = page_of(result, parts, what="Trim")
+    if not all(part.status == "done" for part in parts):
+        return page
+    rows = next(part.rows for part in parts if part.experiment.name == TRIM)
+    saved = choice.get("out")
+    first = sentence(rows, wish) + (f" Saved in {saved}." if saved else "")
+    steps = (Step("Load it as you load the base; its certificate and card are there:", saved),)
+    return replace(page, answers=(first,), steps=(*page.steps, *(steps if saved else ())))
