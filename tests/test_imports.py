@@ -51,11 +51,12 @@ BELOW = {
         "files", "errors",
     },
     "examination": {
-        "study", "trimming", "run_page", "experiments", "models", "tasks", "report", "runs", "errors",
+        "study", "trimming", "run_page", "experiments", "models", "tasks", "report", "runs",
+        "errors",
     },
     "cli": {
-        "study", "examination", "trimming", "experiments", "training", "surgery", "observe", "tasks", "models",
-        "edits", "views", "values", "threads", "errors",
+        "study", "examination", "trimming", "experiments", "training", "surgery", "observe",
+        "tasks", "models", "edits", "views", "values", "threads", "errors",
     },
     "__init__": {"surgery", "models", "families", "edits", "values", "errors"},
     "embedded": set(),

@@ -137,7 +137,7 @@ def trim(wanted: TrimRequest, *, workers: Workers | None = None) -> Trimmed:
         )
         save_cut(
             _base_folder(done.result) or wanted.subject.model_path, chosen["edit"], healed, out,
-            vocabulary=wanted.vocabulary, scores=scores,
+            vocabulary=wanted.vocabulary, scores=measured + _elsewhere(rows, chosen),
         )  # fmt: skip
     store_choice(wanted.folder, wanted.wish, out)
     page = trim_page(done.result)
