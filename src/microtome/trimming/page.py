@@ -34,6 +34,8 @@ def trim_page(result: RunResult) -> Page:
         return page
     rows = next(part.rows for part in parts if part.experiment.name == TRIM)
     saved = choice.get("out")
-    first = sentence(rows, wish) + (f" Saved in {saved}." if saved else "")
-    steps = (Step("Load it as you load the base; its certificate and card are there:", saved),)
-    return replace(page, answers=(first,), steps=(*page.steps, *(steps if saved else ())))
+    if saved is None:
+        return replace(page, answers=(sentence(rows, wish),))
+    step = Step("Load it as you load the base; its certificate and card are in the folder:", saved)
+    first = f"{sentence(rows, wish)} Saved in {saved}."
+    return replace(page, answers=(first,), steps=(*page.steps, step))

@@ -132,9 +132,7 @@ def trim(wanted: TrimRequest, *, workers: Workers | None = None) -> Trimmed:
     if chosen is not None:
         out = wanted.out
         healed = _healed_folder(done.result, chosen) if chosen["healed"] else None
-        scores = (
-            f"On {wanted.subject.task}: {sentence(rows, wanted.wish)}{_elsewhere(rows, chosen)}"
-        )
+        measured = f"On {wanted.subject.task}: {sentence(rows, wanted.wish)}"
         save_cut(
             _base_folder(done.result) or wanted.subject.model_path, chosen["edit"], healed, out,
             vocabulary=wanted.vocabulary, scores=measured + _elsewhere(rows, chosen),
