@@ -221,7 +221,7 @@ def judge(request: Mapping[str, Any], context: Context) -> Result:
     rows += [row(e, stored[f"layers_{s}"], healed=False, steps=0) for s, e in best.items()]
     for need in context.needs.values():
         for healed in need.rows:
-            if healed["stage"] == HEALED and healed["diverged"] is None:
+            if healed.get("stage") == HEALED and healed["diverged"] is None:
                 answers = _arrays(need)["healed"]
                 rows.append(row(healed["edit"], answers, healed=True, steps=healed["steps"]))
     return Result(rows=mark_frontier(rows), summary={measured.metric: rows[0]["value"]})
@@ -244,7 +244,7 @@ def score_also(request: Mapping[str, Any], context: Context) -> Result:
     rows = []
     for need in context.needs.values():
         for healed in need.rows:
-            if healed["stage"] != HEALED or need.checkpoint is None:
+            if healed.get("stage") != HEALED or need.checkpoint is None:
                 continue
             cut = load(need.checkpoint / HEALED, device=context.device)
             found = measured.outcome(measured.answers(cut))
@@ -260,7 +260,7 @@ def score_also(request: Mapping[str, Any], context: Context) -> Result:
 
 def _screened_rows(context: Context) -> list[Mapping[str, Any]]:
     rows = (row for need in context.needs.values() for row in need.rows)
-    return [row for row in rows if row["stage"] == SCREENED]
+    return [row for row in rows if row.get("stage") == SCREENED]
 
 
 def _screened(context: Context, size: int) -> list[str]:
