@@ -1,0 +1,178 @@
+"""`microtome trim` against what people do today: same data, same layers, same minutes.
+
+python studies/trimming.py stsb --text FILE [--minutes 30] [--seeds 0,1,2] [--layers 2,3,4]
+python studies/trimming.py sst2 [--minutes 15] …
+
+stsb: all-MiniLM on STS-B, healed on unlabelled sentences (one per line in FILE). The rival is
+sentence-transformers' own way to distil into fewer layers: the student keeps the same layers, and
+its trainer learns the base's embeddings by mean squared error on the same sentences, in the same
+batches, for as many seconds as ours took for that size, base's embeddings included.
+sst2: all-MiniLM fine-tuned on SST-2's sentences, healed on its training rows. Scores are of the half of the dev rows that nothing was picked on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+from datasets import Dataset
+from scipy.stats import spearmanr
+from sentence_transformers import (
+    SentenceTransformer,
+    SentenceTransformerTrainer,
+    SentenceTransformerTrainingArguments,
+)
+from sentence_transformers.losses import MSELoss
+from transformers import TrainerCallback
+
+from commands import DATA, microtome
+from microtome.experiments.field.trim.judging import Halves
+from microtome.tasks import DataSpec, open_data
+
+BATCH, RATE = 64, 3e-4
+
+
+class StopAfter(TrainerCallback):
+    """Ends a training after so many seconds; the rate falls linearly to 0 at the steps expected."""
+
+    def __init__(self, seconds: float) -> None:
+        self.end = time.perf_counter() + seconds
+
+    def on_step_end(self, args, state, control, **kwargs) -> None:
+        control.should_training_stop = time.perf_counter() >= self.end
+
+
+def mse_student(
+    base: Path, layers: list[int], texts: list[str], seconds: float, seed: int, steps: int
+) -> tuple[SentenceTransformer, int]:
+    """sentence-transformers' student with these layers, and how many steps it had time for."""
+    started = time.perf_counter()
+    teacher = SentenceTransformer(str(base), device="cpu")
+    student = SentenceTransformer(str(base), device="cpu")
+    encoder = student[0].auto_model
+    encoder.encoder.layer = torch.nn.ModuleList([encoder.encoder.layer[i] for i in layers])
+    encoder.config.num_hidden_layers = len(layers)
+    labels = teacher.encode(texts, batch_size=BATCH, show_progress_bar=False)
+    rows = Dataset.from_dict({"sentence": texts, "label": labels.tolist()})
+    arguments = SentenceTransformerTrainingArguments(
+        output_dir="build/trimming-rival", per_device_train_batch_size=BATCH, learning_rate=RATE,
+        warmup_steps=max(1, steps // 10), max_steps=steps, seed=seed, save_strategy="no",
+        report_to="none", use_cpu=True, disable_tqdm=True, logging_strategy="no",
+    )  # fmt: skip
+    left = seconds - (time.perf_counter() - started)
+    trainer = SentenceTransformerTrainer(
+        model=student, args=arguments, train_dataset=rows, loss=MSELoss(student),
+        callbacks=[StopAfter(left)],
+    )  # fmt: skip
+    trainer.train()
+    return student.eval(), trainer.state.global_step
+
+
+def cosine_spearman(model: SentenceTransformer, pairs: list[tuple[str, str]], gold) -> float:
+    first, second = (
+        model.encode(
+            list(side), batch_size=BATCH, show_progress_bar=False, normalize_embeddings=True
+        )
+        for side in zip(*pairs, strict=True)
+    )
+    return float(spearmanr((first * second).sum(1), gold).statistic)
+
+
+def healing_seconds(run: Path, layers: int) -> float:
+    """What ours spent on a size: its share of the base's answers and its own training."""
+    records = [json.loads(path.read_text()) for path in (run / "records").glob("*.json")]
+    (own,) = [r for r in records if r["name"] == "trim.heal" and r["request"]["layers"] == layers]
+    answers = sum(r["seconds"] for r in records if r["name"] == "trim.answer")
+    return own["seconds"] + answers
+
+
+def stsb(options: argparse.Namespace) -> None:
+    spec = DataSpec("stsb", DATA / "glue" / "STS-B", kind="similarity")
+    dev = open_data(spec)
+    halves = Halves.of(len(dev), dev.clusters)
+    scoring = [row for i, row in enumerate(dev.rows()) if i in set(halves.scoring.tolist())]
+    pairs = [(row.text, row.pair) for row in scoring]
+    gold = dev.targets[halves.scoring]
+    texts = options.text.read_text(encoding="utf-8").splitlines()
+    from microtome.models.source import minilm_folder
+
+    base = minilm_folder()
+    whole = cosine_spearman(SentenceTransformer(str(base), device="cpu"), pairs, gold)
+    print(f"base {whole:.4f} on {len(pairs)} pairs that nothing was picked on")
+    for seed in options.seeds:
+        run = options.out / f"stsb-{seed}.trim"
+        found = microtome(
+            "trim", "minilm", "--task", "stsb", "--data", spec.path, "--text", options.text,
+            "--minutes", options.minutes, "--seed", seed, "--layers", options.layers,
+            "--also", DATA / "sick" / "SICK_trial.txt", "--run", run,
+            "--out", options.out / f"stsb-{seed}-{time.time_ns()}", "--speed", "1.01",
+        )  # fmt: skip
+        for cut in found["cuts"]:
+            if not cut["healed"]:
+                continue
+            seconds = healing_seconds(run, cut["layers"])
+            print(f"seed {seed} {cut['edit']}: ours {cut['score']:.4f} in {seconds:.0f} s", end="")
+            if options.rival:
+                layers = [i for part in cut["edit"][5:-1].split(",") for i in _range(part)]
+                steps = int(options.rival_steps or 10**6)
+                student, taken = mse_student(base, layers, texts, seconds, seed, steps)
+                score = cosine_spearman(student, pairs, gold)
+                print(f"; sentence-transformers {score:.4f} ({taken} steps)", end="")
+            print(flush=True)
+
+
+def _range(text: str) -> range:
+    first, _, last = text.strip().partition("-")
+    return range(int(first), int(last or first) + 1)
+
+
+def sst2(options: argparse.Namespace) -> None:
+    data = DATA / "sst2_sentence"
+    base = options.out / "sst2-base"
+    if not base.exists():
+        microtome(
+            "finetune", "minilm", "--task", "sst2-sentence", "--data", data, "--learning-rate",
+            "1e-4", "--epochs", "3", "--out", base,
+        )  # fmt: skip
+    scores: dict[str, list[float]] = {}
+    for seed in options.seeds:
+        run = options.out / f"sst2-{seed}.trim"
+        found = microtome(
+            "trim", base, "--task", "sst2-sentence", "--data", data, "--minutes", options.minutes,
+            "--seed", seed, "--layers", options.layers, "--run", run,
+            "--out", options.out / f"sst2-{seed}-{time.time_ns()}", "--speed", "1.01",
+        )  # fmt: skip
+        print(f"seed {seed} base {found['baseline']['score']:.4f}")
+        for cut in found["cuts"]:
+            kind = "healed" if cut["healed"] else "as cut"
+            scores.setdefault(f"{cut['layers']} layers {kind}", []).append(cut["change"])
+            print(
+                f"seed {seed} {cut['edit']} {kind}: {cut['score']:.4f}"
+                f" ({100 * cut['change']:+.1f} points), {cut['speed']:.2f}x",
+                flush=True,
+            )
+    for name, changes in scores.items():
+        print(f"{name}: mean change {100 * np.mean(changes):+.2f} points over {len(changes)} seeds")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("study", choices=("stsb", "sst2"))
+    parser.add_argument("--text", type=Path)
+    parser.add_argument("--minutes", type=float, default=30.0)
+    parser.add_argument("--seeds", type=lambda t: [int(s) for s in t.split(",")], default=[0, 1, 2])
+    parser.add_argument("--layers", default="2,3,4")
+    parser.add_argument("--out", type=Path, default=Path("build/trimming"))
+    parser.add_argument("--rival", action="store_true")
+    parser.add_argument("--rival-steps", type=int, help="where its learning rate is to reach 0")
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    {"stsb": stsb, "sst2": sst2}[options.study](options)
+
+
+if __name__ == "__main__":
+    main()
