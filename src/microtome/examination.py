@@ -1,7 +1,7 @@
 """The standard examination: a list of experiments on one model and one task, in one run.
 
-It answers which layers and heads matter, what may be cut, and what that saves. Parts can be left
-out; one that fails is reported, and the others are still run.
+It answers how small the model can be, which layers and heads matter, and what a cut saves. Parts
+can be left out; one that fails is reported, and the others are still run.
 """
 
 from __future__ import annotations
@@ -33,14 +33,15 @@ from microtome.tasks.data_spec import DataSpec
 from microtome.trimming.page import TRIM, trim_page
 
 EXAMINATION = "examination"
-PARTS = ("layer-removal", "head-disabling", "decoding")
+PARTS = ("trim", "layer-removal", "head-disabling", "decoding")
 
 
 @dataclass(frozen=True)
 class Profile:
-    """How thorough an examination is: rows that are measured, halves, sets, epochs at most.
+    """How thorough an examination is: rows, halves, sets, epochs at most, healing.
 
     More than ``n_rows`` are measured, up to ``most_rows``, as long as a pass over them is cheap.
+    Cuts are ranked on ``screened_rows`` of them, and healed for ``minutes``.
     """
 
     n_rows: int | None
@@ -48,10 +49,15 @@ class Profile:
     splits: int
     random_sets: int
     epochs: int | None
+    screened_rows: int
+    minutes: float
 
 
 # The quick one names what sets of heads do by one set of each size: a set costs what ten heads do.
-PROFILES = {"quick": Profile(400, 2000, 1, 1, 3), "full": Profile(None, None, 10, 5, None)}
+PROFILES = {
+    "quick": Profile(400, 2000, 1, 1, 3, screened_rows=100, minutes=1.0),
+    "full": Profile(None, None, 10, 5, None, screened_rows=500, minutes=10.0),
+}
 CHEAP_PASS = 1e11  # floating-point operations: a second or two on two cores
 CHARACTERS_PER_TOKEN = 4
 DEFAULT_MODELS = ("minilm", "nano-bert")
@@ -132,7 +138,9 @@ def request(
         training.setdefault(
             "epochs", min(chosen.epochs, subject.dataset.task.hyperparameters.epochs)
         )
+    healing = {"screened_rows": chosen.screened_rows, "minutes": chosen.minutes}
     settings: dict[str, dict[str, Any]] = {
+        "trim": {**healing, **training},
         "head-disabling": {"splits": chosen.splits, "random_sets": chosen.random_sets, **training},
         "layer-removal": training,
         "decoding": {},
