@@ -145,6 +145,8 @@ def request(
         "layer-removal": training,
         "decoding": {},
     }
+    if look_at_fetched(subject.model_path).stack.n_layers < 2:
+        without = (*without, "trim")  # there is nothing to cut
     wanted = tuple(Wanted(part, settings[part]) for part in PARTS if part not in without)
     return ExaminationRequest(subject, folder, wanted)
 

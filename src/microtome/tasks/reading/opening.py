@@ -68,7 +68,7 @@ def _both_sides(spec: DataSpec) -> tuple[Dataset, Dataset]:
     if spec.split is not None:
         raise RequestError(f"--split {spec.split} doesn't go with a file", "a file has no splits")
     rows = _read(spec, _source(spec, None))
-    if not rows.labelled:
+    if not rows.labelled and rows.task.kind != "text":  # a masked LM needs none
         raise DataError(f"{spec.path.name} has no labels to train on", "name them: --label-column")
     if spec.dev_path is None:
         return rows.held_out()

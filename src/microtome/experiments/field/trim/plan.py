@@ -58,15 +58,6 @@ OPTIONS = (
 )
 
 
-def find_subject(model: str | None, data: DataSpec, settings: Mapping[str, Any]) -> Subject:
-    """The model and its rows; of a single file, one side is healed on and the other measured."""
-    subject = subject_of(model, data)
-    heals_on_rows = settings["text"] is None and not subject.is_scored_on_masks
-    if heals_on_rows and data.is_file and data.dev_path is None and subject.has_task_head:
-        return subject_of(model, replace(data, held_out=True))
-    return subject
-
-
 @dataclass(frozen=True)
 class _Plan:
     """What every trial of a trim is made from."""
@@ -98,6 +89,7 @@ class _Plan:
 def plan(subject: Subject, settings: Mapping[str, Any]) -> list[Trial]:
     """Screen, time, calibrate, let the base answer, heal every size, judge."""
     _check(subject, settings)
+    subject = _measured_apart(subject, settings)
     made = _Plan(subject, settings, layers_of(subject.model_path), head_to_score(subject, settings))
     healing = {"sizes": made.sizes, "batch_size": BATCH, "learning_rate": settings["healing_rate"]}
     judged = {"metric": chosen_metric(subject, settings)}
@@ -129,6 +121,15 @@ def plan(subject: Subject, settings: Mapping[str, Any]) -> list[Trial]:
     judge = made.trial("judge", judged, (screen, *heals, *times), "score on the other half")
     more = [_other_rows(made, name, heals) for name in _also(subject, settings)]
     return [*made.head, screen, *times, *calibrated, answers, *heals, judge, *more]
+
+
+def _measured_apart(subject: Subject, settings: Mapping[str, Any]) -> Subject:
+    """The subject, measured on rows that nothing is healed on: of one file, on a side of it."""
+    data = subject.data
+    is_apart = settings["text"] is not None or data.dev_path is not None or data.held_out
+    if is_apart or not data.is_file:
+        return subject
+    return subject_of(subject.model, replace(data, held_out=True))
 
 
 def _also(subject: Subject, settings: Mapping[str, Any]) -> list[str]:
@@ -180,10 +181,6 @@ def _check(subject: Subject, settings: Mapping[str, Any]) -> None:
         raise DataError(
             f"{subject.task} has {len(subject.dataset)} rows: half of them pick a cut, the other"
             " half score it"
-        )
-    if text is None and subject.is_scored_on_masks:
-        raise RequestError(
-            "a masked LM is healed on texts that it isn't scored on", "name them: --text FILE"
         )
     if text is not None and not subject.is_used_as_is and next(subject.dataset.rows()).pair:
         raise RequestError(
