@@ -177,6 +177,8 @@ def _check(subject: Subject, settings: Mapping[str, Any]) -> None:
             f"{subject.task} has no labels, and a cut is scored by them",
             "name a label column; the texts to heal on (--text) need none",
         )
+    if text is None and subject.dataset.split == "train":
+        raise RequestError("the training rows are healed on, so others must be measured")
     if len(subject.dataset) < 4:
         raise DataError(
             f"{subject.task} has {len(subject.dataset)} rows: half of them pick a cut, the other"
