@@ -18,6 +18,7 @@ sys.path.insert(0, str(DOCS.parent / "tests"))
 PART = re.compile(r"(<!-- generated: ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 COMMANDS = (
     "examine",
+    "trim",
     "decode",
     "operate",
     "finetune",
