@@ -98,9 +98,14 @@ def _why_none(cuts: TidyRows, wish: Wish) -> str:
     if wish.speed is not None and not [c for c in cuts if (c["speed"] or 0) >= wish.speed]:
         return f"No cut is {wish.speed:g}× as fast as the base."
     return (
-        f"No cut is sure to lose less than {100 * (wish.lose or 0):g} points by the {unit} that"
-        f" pick one; {n:,} others score it."
+        f"No cut is sure to lose less than {_points(wish.lose or 0)} by the {unit} that pick one;"
+        f" {n:,} others score it."
     )
+
+
+def _points(lose: float) -> str:
+    shown = f"{100 * lose:g}"
+    return f"{shown} point" if shown == "1" else f"{shown} points"
 
 
 def _nearest(cuts: TidyRows, base: TidyRow, wish: Wish) -> str:
@@ -155,7 +160,8 @@ def frontier(rows: TidyRows) -> Curve:
         if cuts:
             lines.append(series_of(name, line, "speed", "value", ends=ends))
     speeds = [row["speed"] for row in judged(rows) if row["speed"]]
-    constant = learning.constant_line([base], speeds)
+    # A correlation's is 0, which would squeeze everything else into a line.
+    constant = learning.constant_line([base], speeds) if base["constant_value"] else ()
     title = f"What a cut costs and saves: {base['n']:,} {base['unit']} that nothing was picked on"
     return Curve(title, "speed relative to the base", base["metric"], (*lines, *constant))
 
