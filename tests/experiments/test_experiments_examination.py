@@ -40,6 +40,7 @@ def test_a_model_without_a_head_is_fine_tuned_first_and_examined(tmp_path, data,
     document = examined(capsys, model, "--data", data, "--out", tmp_path / "run")
     assert {"model", "task", "run", "report", "parts"} <= set(document)
     assert {part["experiment"]: part["status"] for part in document["parts"]} == {
+        "trim": "done",
         "layer-removal": "done",
         "head-disabling": "done",
         "decoding": "done",

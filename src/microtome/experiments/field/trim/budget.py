@@ -10,6 +10,7 @@ from microtome.errors import DataError
 
 CONTENDERS = 3  # of a size, so many are healed for a while before one is chosen
 FIRST_ROUND = 0.1  # of a size's steps, for each contender
+MOST_PASSES = 20  # over the texts: what time is left after them isn't used
 LEAST_FIRST_ROUND = 10  # steps; fewer tell nothing, and the best of the screening is healed at once
 
 
@@ -59,8 +60,10 @@ def budget_of(request: Mapping[str, Any], times: Times | None, n_available: int)
     if n_texts > n_available:
         n_texts = n_available
         each = max(each, (seconds - n_available * times.per_text) / len(sizes))
-    steps = {size: max(1, int(each / times.per_step[size])) for size in sizes}
-    return Budget(max(batch, n_texts), steps)
+    n_texts = max(batch, n_texts)
+    most = MOST_PASSES * -(-n_texts // batch)
+    steps = {size: min(most, max(1, int(each / times.per_step[size]))) for size in sizes}
+    return Budget(n_texts, steps)
 
 
 def rounds(n_steps: int, n_candidates: int) -> tuple[int, int, int]:
