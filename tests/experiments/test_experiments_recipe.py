@@ -35,6 +35,7 @@ TRAINED = {
     "token-links": {"finetune": True},
     "head-disabling": {"splits": 2},
     "layer-removal": {},
+    "trim": {"steps": 2, "layers": [1]},
 }
 TIMED = ("speed", "speed_low", "speed_high", "latency_ms", "milliseconds", "batch_ms", "text_ms")
 

@@ -77,6 +77,7 @@ def trim(
     ray_address: given.RayAddress = None,
     device: given.Device = "cpu",
     retry_failed: given.RetryFailed = False,
+    quiet: given.Quiet = False,
     json: given.Json = False,
 ) -> None:
     """Cut a model, heal what was cut, choose, prove: a smaller model that still does its job.
@@ -101,7 +102,7 @@ def trim(
         settings=settings,
     )  # fmt: skip
     log(f"trimming {wanted.subject.model} on {wanted.subject.task} → {wanted.folder}")
-    where = Workers(executor, workers, (device,), ray_address, retry_failed)
+    where = Workers(executor, workers, (device,), ray_address, retry_failed, not quiet)
     done = trimming.trim(wanted, workers=where)
     show(done.as_json(), as_json=json, for_people=lambda console: _draw(console, done))
 

@@ -72,7 +72,7 @@ def embedding_distance(outputs: Tensor, base: Tensor) -> Tensor:
     """
     ours, theirs = functional.normalize(outputs, dim=-1), functional.normalize(base, dim=-1)
     turned = (1 - (ours * theirs).sum(-1)).sum()
-    apart = (ours @ ours.T - theirs @ theirs.T).square().sum()  # the diagonal is 0
+    apart = (ours @ ours.T - theirs @ theirs.T).square().mean(-1).sum()
     return turned + apart
 
 

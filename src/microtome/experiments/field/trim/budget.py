@@ -10,6 +10,7 @@ from microtome.errors import DataError
 
 CONTENDERS = 3  # of a size, so many are healed for a while before one is chosen
 FIRST_ROUND = 0.1  # of a size's steps, for each contender
+LEAST_TEXTS = 16
 MOST_PASSES = 20  # over the texts: what time is left after them isn't used
 LEAST_FIRST_ROUND = 10  # steps; fewer tell nothing, and the best of the screening is healed at once
 
@@ -42,12 +43,12 @@ def budget_of(request: Mapping[str, Any], times: Times | None, n_available: int)
     Every size gets the same time, so that the smallest, which has the most to learn, gets the most
     steps. A text that no step reads isn't answered.
     """
-    sizes, batch = request["sizes"], request["batch_size"]
-    if n_available < batch:
+    if n_available < LEAST_TEXTS:
         raise DataError(
-            f"expected at least {batch} texts to heal on, got {n_available}",
+            f"expected at least {LEAST_TEXTS} texts to heal on, got {n_available}",
             "name more: --text FILE, one text per line",
         )
+    sizes, batch = request["sizes"], min(request["batch_size"], n_available)
     if request["steps"] is not None:
         n_texts = min(n_available, request["steps"] * batch)
         return Budget(n_texts, dict.fromkeys(sizes, request["steps"]))

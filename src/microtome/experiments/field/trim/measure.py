@@ -112,7 +112,7 @@ def calibrate(request: Mapping[str, Any], context: Context) -> Result:
     model, tokenizer = opened_model(context)
     texts = _texts(request, context, model, tokenizer)
     batch = request["batch_size"]
-    n_texts = max(batch, min(TIMED_TEXTS, texts.n_texts))
+    n_texts = min(TIMED_TEXTS, texts.n_texts)
     started = time.perf_counter()
     answers = texts.answers(n_texts)
     per_text = (time.perf_counter() - started) / n_texts
