@@ -108,7 +108,7 @@ def stsb(options: argparse.Namespace) -> None:
         found = microtome(
             "trim", "minilm", "--task", "stsb", "--data", spec.path, "--text", options.text,
             "--minutes", options.minutes, "--seed", seed, "--layers", options.layers,
-            "--also", DATA / "sick" / "SICK_trial.txt", "--run", run,
+            *(("--also", options.also) if options.also else ()), "--run", run,
             "--out", options.out / f"stsb-{seed}-{time.time_ns()}", "--speed", "1.01",
         )  # fmt: skip
         for cut in found["cuts"]:
@@ -163,6 +163,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("study", choices=("stsb", "sst2"))
     parser.add_argument("--text", type=Path)
+    parser.add_argument("--also", type=Path, help="a csv of pairs with a number: text, pair, label")
     parser.add_argument("--minutes", type=float, default=30.0)
     parser.add_argument("--seeds", type=lambda t: [int(s) for s in t.split(",")], default=[0, 1, 2])
     parser.add_argument("--layers", default="2,3,4")

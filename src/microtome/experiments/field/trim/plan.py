@@ -152,6 +152,9 @@ def _other_rows(made: _Plan, name: str, heals: Sequence[Trial]) -> Trial:
     if spec.path is not None and not spec.path.exists():
         raise RequestError(f"--also expects tasks or files, got {name!r}")
     other = subject_of(made.subject.model, spec, trains=False)
+    own, kind = made.subject.dataset.task.kind, other.dataset.task.kind
+    if kind != own and not (other.is_used_as_is and made.subject.is_used_as_is):
+        raise RequestError(f"--also {name} is {kind} data, and the model is trimmed on {own}")
     return other.trial(
         "trim.score_also", {}, needs=(*made.head, *heals),
         label=f"score the cuts on {other.task}",
