@@ -7,7 +7,8 @@ stsb: all-MiniLM on STS-B, healed on unlabelled sentences (one per line in FILE)
 sentence-transformers' own way to distil into fewer layers: the student keeps the same layers, and
 its trainer learns the base's embeddings by mean squared error on the same sentences, in the same
 batches, for as many seconds as ours took for that size, base's embeddings included.
-sst2: all-MiniLM fine-tuned on SST-2's sentences, healed on its training rows. Scores are of the half of the dev rows that nothing was picked on.
+sst2: all-MiniLM fine-tuned on SST-2's sentences, healed on its training rows.
+Scores are of the half of the dev rows that nothing was picked on.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from sentence_transformers import (
     SentenceTransformerTrainer,
     SentenceTransformerTrainingArguments,
 )
-from sentence_transformers.losses import MSELoss
+from sentence_transformers.sentence_transformer.losses import MSELoss
 from transformers import TrainerCallback
 
 from commands import DATA, microtome
