@@ -19,7 +19,7 @@ from microtome.tasks.encoding.masking import masked
 from microtome.tasks.encoding.texts import EMBEDDED_KINDS
 from microtome.training.distil.lessons import Lessons, base_answers, lessons_of
 from microtome.training.distil.losses import Answer, answer_of
-from microtome.training.finetune.examples import Examples, examples_of
+from microtome.training.finetune.examples import Examples, examples_of, select_texts
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +48,9 @@ class LessonTexts:
     @property
     def n_texts(self) -> int:
         """How many texts there are."""
-        return self.texts_per_row * len(self.dataset)
+        corpus = self.dataset.corpus
+        n_documents = 0 if corpus is None else len(corpus.positions)
+        return self.texts_per_row * len(self.dataset) + n_documents
 
     def examples(self, n_texts: int) -> Examples:
         """So many texts (seeded, nested) as the training loop takes them."""
@@ -65,6 +67,9 @@ class LessonTexts:
         if self.answer == "hidden token":
             encoded = masked(encoded, rows, self.tokenizer)
         own = fitted(encoded, family.n_positions)
+        if len(own) > n_texts:  # a search's documents come whole
+            chosen = np.sort(np.random.default_rng(0).permutation(len(own))[:n_texts])
+            own, _ = select_texts(own, chosen)
         return Examples(kind, own, torch.zeros(len(own)))
 
     def answers(self, n_texts: int) -> NDArray[np.float32]:

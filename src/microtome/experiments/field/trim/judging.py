@@ -87,11 +87,17 @@ class Measured:
     @cached_property
     def halves(self) -> Halves:
         """The rows that pick, and those that score."""
-        return Halves.of(len(self.dataset), self.dataset.clusters)
+        return Halves.of(self.dataset.n_scored, self.dataset.scored_clusters)
 
     def to_screen(self, n_rows: int) -> Measured:
         """The same model on at most so many of the rows that pick."""
-        rows = self.dataset.select(self.halves.picking).limit(n_rows, seed=0)
+        picking = self.halves.picking
+        if self.dataset.n_scored < len(self.dataset):  # a query's passages are scored as one
+            queries = self.dataset.clusters
+            assert queries is not None
+            scored = np.unique(queries[self.dataset.targets > 0])
+            picking = np.flatnonzero(np.isin(queries, scored[picking]))
+        rows = self.dataset.select(picking).limit(n_rows, seed=0)
         return Measured(self.model, self.tokenizer, rows, self.metric)
 
     def answers(self, model: PreTrainedModel) -> NDArray[Any]:

@@ -238,8 +238,8 @@ def _times(timings: Mapping[int, Any], layers: int, *, is_base: bool) -> dict[st
 def score_also(request: Mapping[str, Any], context: Context) -> Result:
     """Base and healed cuts on other data: all of its rows, since nothing is picked on them."""
     measured = Measured.opened(request, context)
-    every = np.arange(len(measured.dataset))
-    measured.halves = Halves(every, every, measured.dataset.clusters)
+    every = np.arange(measured.dataset.n_scored)
+    measured.halves = Halves(every, every, measured.dataset.scored_clusters)
     base = measured.outcome(measured.answers(measured.model))
     rows = []
     for need in context.needs.values():
