@@ -23,6 +23,7 @@ COMMANDS = (
     "operate",
     "finetune",
     "evaluate",
+    "compare",
     "run",
     "report",
     "pretrain",

@@ -50,13 +50,14 @@ BELOW = {
         "study", "experiments", "surgery", "models", "tasks", "edits", "report", "runs", "views",
         "files", "errors",
     },
+    "comparing": {"study", "experiments", "tasks", "report", "runs", "errors"},
     "examination": {
-        "study", "trimming", "run_page", "experiments", "models", "tasks", "report", "runs",
-        "errors",
+        "study", "trimming", "comparing", "run_page", "experiments", "models", "tasks", "report",
+        "runs", "errors",
     },
     "cli": {
-        "study", "examination", "trimming", "experiments", "training", "surgery", "observe",
-        "tasks", "models", "edits", "views", "values", "threads", "errors",
+        "study", "examination", "trimming", "comparing", "experiments", "training", "surgery",
+        "observe", "tasks", "models", "edits", "views", "values", "threads", "errors",
     },
     "__init__": {"surgery", "models", "families", "edits", "values", "errors"},
     "embedded": set(),

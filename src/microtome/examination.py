@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from microtome.comparing.page import COMPARISON, comparison_page
 from microtome.errors import RequestError, install_command
 from microtome.experiments import Subject, find_experiment, subject_of
 from microtome.models.checkpoint import look_at_fetched
@@ -184,6 +185,8 @@ def rebuild(folder: Path) -> Path:
 
 
 def _page(result: RunResult) -> Page:
+    if result.request.get("kind") == COMPARISON:
+        return comparison_page(result)
     if "experiments" not in result.request:
         return plain_page(result)
     if result.request.get("kind") == TRIM:

@@ -10,6 +10,7 @@ from typer.core import TyperCommand
 
 from microtome.cli import (
     caching,
+    comparing,
     decoding,
     evaluating,
     finetuning,
@@ -67,6 +68,7 @@ app.command("decode", cls=Command)(decoding.decode)
 app.command("operate", cls=Command)(operating.operate)
 app.command("finetune", cls=Command)(finetuning.finetune)
 app.command("evaluate", cls=Command)(evaluating.evaluate)
+app.command("compare", cls=Command)(comparing.compare)
 app.command("run", cls=Command, context_settings=PASSED_ON, add_help_option=False)(studying.run)
 app.command("report", cls=Command)(studying.report)
 app.command("pretrain", cls=Command)(pretraining.pretrain)

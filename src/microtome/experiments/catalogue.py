@@ -23,7 +23,8 @@ FOLDERS = {
     "layer-removal": "kao.layer_removal",
     "trim": "field.trim",
 }
-SHARED = {"finetuning": "kit.training"}  # trials that several experiments need
+# Trials of no experiment by name: those that several need, and those of ``microtome compare``.
+SHARED = {"finetuning": "kit.training", "comparison": "field.comparison.measure"}
 
 
 def function_of(trial: str) -> str:

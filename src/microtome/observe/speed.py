@@ -7,6 +7,7 @@ elsewhere. They take turns in short slices, so that whatever else the machine do
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import median, quantiles
 
@@ -62,9 +63,8 @@ def time_against(
 def _timed(
     model: PreTrainedModel, base: PreTrainedModel, singles: list[Batch], batch: list[Batch]
 ) -> Timing:
-    one, many = (
-        _turns(model, base, singles, SINGLE_TURNS), _turns(model, base, batch, BATCH_TURNS)
-    )  # fmt: skip
+    one = seconds_by_turns([(model, singles), (base, singles)], SINGLE_TURNS)
+    many = seconds_by_turns([(model, batch), (base, batch)], BATCH_TURNS)
     low, speed, high = quantiles([theirs / ours for ours, theirs in many], n=4)
     milliseconds = (
         1000 * median(turn[side] for turn in turns) for turns in (one, many) for side in (0, 1)
@@ -72,17 +72,22 @@ def _timed(
     return Timing(speed, low, high, *milliseconds)
 
 
-def _turns(
-    model: PreTrainedModel, base: PreTrainedModel, batches: list[Batch], n_turns: int
-) -> list[tuple[float, float]]:
-    """Seconds of (model, base), turn by turn; the first turn warms up and doesn't count."""
+def seconds_by_turns(
+    sides: Sequence[tuple[PreTrainedModel, Sequence[Batch]]], n_turns: int
+) -> list[list[float]]:
+    """Seconds of every model, turn by turn, each on batches in its tokens.
+
+    The first turn warms up and doesn't count; another model begins each time.
+    """
     turns = []
     for turn in range(n_turns + 1):
-        batch = batches[turn % len(batches)]
-        order = (model, base) if turn % 2 else (base, model)  # neither always comes first
-        first, second = (_seconds(timed, batch) for timed in order)
+        first = (turn + 1) % len(sides)
+        seconds = [0.0] * len(sides)
+        for place in (*range(first, len(sides)), *range(first)):
+            model, batches = sides[place]
+            seconds[place] = _seconds(model, batches[turn % len(batches)])
         if turn:
-            turns.append((first, second) if turn % 2 else (second, first))
+            turns.append(seconds)
     return turns
 
 

@@ -167,6 +167,10 @@ def _band(series: Series, i: int, x: Scale, y: Scale) -> Iterator[Mark]:
             for k in run
             if k < n and is_number(series.low[k]) and is_number(series.high[k])
         ]
+        if len(ends) == 1:  # a line, where a band would have no width
+            ((at, low, high),) = ends
+            whisker = ((x(at), y.inside(low)), (x(at), y.inside(high)))  # type: ignore[arg-type]
+            yield Outline(whisker, _pen(series, i))
         if len(ends) > 1:
             upper = [(x(at), y.inside(high)) for at, _, high in ends]  # type: ignore[arg-type]
             lower = [(x(at), y.inside(low)) for at, low, _ in reversed(ends)]  # type: ignore[arg-type]

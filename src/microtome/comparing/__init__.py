@@ -1,0 +1,1 @@
+"""Several checkpoints on the same rows: one resumable run, a table, a page."""

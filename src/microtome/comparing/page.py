@@ -1,0 +1,36 @@
+"""The page of a comparison, from its records alone; no torch."""
+
+from __future__ import annotations
+
+from microtome.experiments.field.comparison import plan, report
+from microtome.report.page import Page, Section
+from microtome.runs import RunResult
+
+COMPARISON = "comparison"  # the kind of its runs
+
+
+def comparison_page(result: RunResult) -> Page:
+    """The page of a stored comparison; one that isn't finished says why."""
+    names = list(report.names_of(result.request["models"]).values())
+    task, rows = result.request["task"], result.rows if result.ok else []
+    section = Section(
+        name=COMPARISON,
+        question=plan.QUESTION,
+        source="",
+        status="done" if rows else "failed" if result.failed else "not run yet",
+        finding=report.finding(rows) if rows else "not measured",
+        views=report.views(rows) if rows else (),
+        method=plan.__doc__ or "",
+        rows=rows,
+        problem="; ".join(f"{record.title}: {record.error}" for record in result.failed),
+    )
+    return Page(
+        title=f"Comparison of {', '.join(names[:-1])} and {names[-1]} on {task}",
+        model=", ".join(names),
+        task=task,
+        answers=(section.finding,),
+        sections=(section,),
+        front=report.front(rows) if rows else (),
+        notes=result.notes,
+        facts=result.facts,
+    )

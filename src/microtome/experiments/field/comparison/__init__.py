@@ -1,0 +1,1 @@
+"""Several checkpoints on the same rows; run by ``microtome compare``, not by name."""
