@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from microtome.observe import speed
-from microtome.observe.speed import time_against
+from microtome.observe.speed import seconds_by_turns, time_against
 from support.naive import random_texts
 from support.tiny import tiny_model
 
@@ -64,3 +64,21 @@ def test_a_disturbed_measurement_is_taken_again(clock):
     n_first = 2 * (speed.SINGLE_TURNS + 1) // 2 + (speed.BATCH_TURNS + 1)
     timing = timed(clock, *([0.050] * n_first), *([0.005] * 200))
     assert timing.speed == pytest.approx(2.0)
+
+
+def test_of_several_models_each_begins_as_often_and_keeps_its_place(monkeypatch):
+    seconds = {"a": 1.0, "b": 2.0, "c": 3.0}
+    taken = []
+
+    def measured(model, batch):
+        taken.append((model, batch))
+        return seconds[model]
+
+    monkeypatch.setattr(speed, "_seconds", measured)
+    texts = [{"a": ["A0", "A1"], "b": ["B0", "B1"], "c": ["C0", "C1"]}[name] for name in seconds]
+    turns = seconds_by_turns(list(zip(seconds, texts, strict=True)), 6)
+    assert turns == [[1.0, 2.0, 3.0]] * 6
+    first = [model for model, _ in taken[::3]][1:]  # without the turn that warms up
+    assert sorted(first) == ["a", "a", "b", "b", "c", "c"]
+    for turn in range(7):  # in a turn, all read the same text
+        assert {batch[1] for _, batch in taken[3 * turn : 3 * turn + 3]} == {str(turn % 2)}

@@ -80,6 +80,18 @@ def test_an_axis_of_shares_ends_at_100_whatever_the_intervals():
     assert all(min(ends) <= y <= max(ends) for _, y in band.points)
 
 
+def test_the_interval_of_a_single_point_is_a_line_from_end_to_end():
+    """A band of one point has no width, and wouldn't be seen."""
+    one = Series("one", (2.0,), (0.5,), (0.4,), (0.7,))
+    drawing = draw_curve(Curve("c", "x", "y", (one, Series("other", (3.0,), (0.6,)))), width=400)
+    lines = [m for m in drawing.marks if isinstance(m, Outline) and m.pen == "line0"]
+    (whisker,) = [m for m in lines if m.points[0][1] != m.points[1][1]]  # the legend's is level
+    (x0, low), (x1, high) = whisker.points
+    assert x0 == x1
+    ticks = {m.text: m.y for m in drawing.marks if isinstance(m, Label) and m.text.isdigit()}
+    assert (low - high) / (ticks["50"] - ticks["60"]) == pytest.approx(3)  # 40 to 70 percent
+
+
 @given(st.text(max_size=60), st.floats(10, 300))
 def test_a_shortened_text_fits_its_room(text, room):
     short = shortened(text, room, 12)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 Models = Annotated[
-    list[str], typer.Argument(metavar="MODEL…", help="Embedded names, local folders, or hub ids.")
+    list[str], typer.Argument(metavar="MODEL", help="Embedded names, local folders, or hub ids.")
 ]
 
 
@@ -37,8 +38,8 @@ def compare(
     """Several checkpoints on the same rows: scores, every pair compared, parameters, milliseconds.
 
     They may be of different families, with their tokenizers and their orders of labels. Differences
-    are paired, with intervals and p-values corrected by Holm. The same command resumes, and one
-    model more measures only that one.
+    are paired, with intervals and p-values corrected by Holm. The same command resumes; with
+    one more model, the answers of the others are kept.
 
     Example: microtome compare ./my-model ./my-model-small --data mine.csv --out ./compared
     """
@@ -54,31 +55,35 @@ def compare(
 
 def _draw(console: Console, document: dict[str, Any]) -> None:
     console.print(document["finding"], markup=False)
+    from microtome.experiments.field.comparison.report import names_of
+
     models = document["models"]
+    names = names_of([row["model"] for row in models])
     columns = ("model", "score", "95 % interval", "constant", "layers", "M", "ms", "speed")
     title = f"{document['primary']} on {models[0]['n']:,} {document['unit']} (percent)"
     console.print()
-    console.print(table(title, columns, map(_model_line, models)))
+    console.print(table(title, columns, [_model_line(row, names) for row in models]))
     console.print()
     paired = ("a", "b", "b − a", "95 % interval", "p", "p (Holm)")
-    console.print(table("Every pair (points)", paired, map(_pair_line, document["differences"])))
+    pairs = [_pair_line(row, names) for row in document["differences"]]
+    console.print(table("Every pair (points)", paired, pairs))
     print_notes(console, document["notes"])
     console.print(f"\nreport: {document['report']}", markup=False)
 
 
-def _model_line(row: dict[str, Any]) -> list[object]:
+def _model_line(row: dict[str, Any], names: Mapping[str, str]) -> list[object]:
     ends = f"{100 * row['low']:.1f} to {100 * row['high']:.1f}"
     return [
-        row["model"], f"{100 * row['score']:.1f}", ends, f"{100 * row['constant']:.1f}",
+        names[row["model"]], f"{100 * row['score']:.1f}", ends, f"{100 * row['constant']:.1f}",
         row["layers"], f"{row['parameters'] / 1e6:.1f}", f"{row['latency_ms']:.1f}",
         f"{row['speed']:.2f}×",
     ]  # fmt: skip
 
 
-def _pair_line(row: dict[str, Any]) -> list[object]:
+def _pair_line(row: dict[str, Any], names: Mapping[str, str]) -> list[object]:
     ends = f"{100 * row['low']:+.1f} to {100 * row['high']:+.1f}"
     return [
-        row["a"], row["b"], f"{100 * row['change']:+.1f}", ends, _shown_p(row["p"]),
+        names[row["a"]], names[row["b"]], f"{100 * row['change']:+.1f}", ends, _shown_p(row["p"]),
         _shown_p(row["p_holm"]),
     ]  # fmt: skip
 

@@ -85,11 +85,14 @@ def _listed(gains: TidyRows, names: Mapping[str, str]) -> str:
 
 
 def _fastest(scores: TidyRows, names: Mapping[str, str]) -> str:
-    fastest = min(scores, key=lambda row: row["latency_ms"])
-    first = f", {fastest['speed']:.1f}× as fast as {names[scores[0]['model']]}"
+    """Compared with the first model; a ratio whose quartiles enclose 1 is no difference."""
+    first, fastest = scores[0], max(scores, key=lambda row: row["speed"])
+    if fastest["speed_low"] <= 1:
+        took = f"{first['latency_ms']:.1f} ms for one text"
+        return f"No model is measurably faster than {names[first['model']]} ({took})."
     return (
-        f"{names[fastest['model']]} is fastest: {fastest['latency_ms']:.1f} ms for one text"
-        f"{'' if fastest is scores[0] else first}."
+        f"{names[fastest['model']]} is fastest: {fastest['latency_ms']:.1f} ms for one text,"
+        f" {fastest['speed']:.1f}× as fast as {names[first['model']]}."
     )
 
 
@@ -143,7 +146,7 @@ def _scores(rows: TidyRows) -> Table:
     scores = scores_of(rows)
     names = names_of([row["model"] for row in scores])
     columns = (
-        "model", "value", "value_low", "value_high", "constant_value", "layers", "parameters",
+        "model", "value", "value_low", "value_high", "constant_value", "parameters",
         "latency_ms", "speed",
     )  # fmt: skip
     shown = [{**row, "model": names[row["model"]]} for row in scores]
