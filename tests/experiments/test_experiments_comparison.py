@@ -13,6 +13,8 @@ from scipy.stats import binom, spearmanr
 from transformers import AutoModel, AutoModelForSequenceClassification, AutoTokenizer
 
 from microtome.cli import run
+from microtome.errors import RunError
+from microtome.experiments.field.comparison import measure
 from microtome.runs import open_run
 from microtome.statistics import compare_accuracy
 from microtome.tasks.embedded import ROLE_TAGS, TOPICS
@@ -203,25 +205,34 @@ JOBS = {
 }  # fmt: skip
 
 
+def write_questions(folder, *, copies):
+    """SQuAD's file: an article for every text, with the same question any number of times."""
+    articles = [
+        {"title": text, "paragraphs": [{"context": text, "qas": _questions(text, i, copies)}]}
+        for i, text in enumerate(sentences(16))
+    ]
+    document = {"version": "v2.0", "data": articles}
+    (folder / "dev-v2.0.json").write_text(json.dumps(document))
+
+
+def _questions(text, article, copies):
+    word = text.split()[article % 2]
+    answer = {"text": word, "answer_start": text.index(word)}
+    return [
+        {
+            "id": f"{article}-{copy}", "question": "who sees it?", "is_impossible": False,
+            "answers": [answer],
+        }
+        for copy in range(copies)
+    ]  # fmt: skip
+
+
 def data_of(job, folder):
     if job == "texts.txt":
         (folder / job).write_text("\n".join(sentences(16)))
         return ("--data", folder / job)
     if job == "questions.json":
-        paragraphs = [
-            {
-                "context": text,
-                "qas": [
-                    {
-                        "id": str(i), "question": "who sees it?", "is_impossible": False,
-                        "answers": [{"text": text.split()[0], "answer_start": 0}],
-                    }
-                ],
-            }
-            for i, text in enumerate(sentences(16))
-        ]  # fmt: skip
-        articles = [{"title": str(i), "paragraphs": [p]} for i, p in enumerate(paragraphs)]
-        (folder / "dev-v2.0.json").write_text(json.dumps({"version": "v2.0", "data": articles}))
+        write_questions(folder, copies=1)
         return ("--task", "squad2", "--data", folder)
     return ("--task", job, "--limit", "16")
 
@@ -232,8 +243,8 @@ def test_every_job_is_scored_as_evaluate_scores_it(job, capsys, tmp_path):
     folders = [
         sentence_folder(tmp_path / family, family)
         if head == "embedder"
-        else save_tiny(tmp_path / family, family, head, with_tokenizer=True, **config)
-        for family in ("bert", "roberta")
+        else save_tiny(tmp_path / family, family, head, with_tokenizer=True, seed=seed, **config)
+        for seed, family in enumerate(("bert", "roberta"))
     ]
     data = data_of(job, tmp_path)
     document = compared(capsys, *folders, *data, "--out", "run")
@@ -247,6 +258,7 @@ def test_every_job_is_scored_as_evaluate_scores_it(job, capsys, tmp_path):
         assert model["n"] == n_units
     assert document["differences"][0]["change"] == pytest.approx(scores[1] - scores[0])
     assert document["differences"][0]["n"] == n_units
+    assert scores[0] != scores[1], "two models that answer alike prove nothing"
 
 
 def refused(capsys, *arguments):
@@ -315,3 +327,38 @@ def test_the_page_has_every_model_and_is_written_anew_from_records(models, rows,
     page.unlink()
     assert run(["report", "run"]) == 0
     assert page.read_text() == written
+
+
+def test_a_failed_trial_is_told_and_retried(models, rows, capsys, monkeypatch):
+    def fails(request, context):
+        raise RunError("no clock here")
+
+    arguments = ("compare", *models[:2], "--data", rows, "--out", "run", "--workers", "0")
+    with monkeypatch.context() as patched:
+        patched.setattr(measure, "time_models", fails)
+        code, document = asked(capsys, *arguments, "--quiet")
+    assert code == 1
+    assert "no clock here" in document["error"]["message"]
+    assert "no clock here" in (open_run("run").folder / "report.html").read_text()
+    code, document = asked(capsys, *arguments, "--quiet", "--retry-failed")
+    assert code == 0
+    assert len(document["models"]) == 2
+
+
+def test_questions_of_one_article_count_as_one_when_a_difference_is_judged(capsys, tmp_path):
+    """Asking everything four times instead of twice makes no difference surer."""
+    for family in ("bert", "roberta"):
+        save_tiny(tmp_path / family, family, "question-answering", with_tokenizer=True)
+    found = []
+    for copies in (2, 4):
+        folder = tmp_path / str(copies)
+        folder.mkdir()
+        write_questions(folder, copies=copies)
+        data = ("--task", "squad2", "--data", folder, "--out", folder / "run")
+        found.append(compared(capsys, "bert", "roberta", *data)["differences"][0])
+    twice, four_times = found
+    assert twice["high"] - twice["low"] > 0.01
+    assert four_times["change"] == pytest.approx(twice["change"])
+    widths = [pair["high"] - pair["low"] for pair in found]
+    assert widths[1] == pytest.approx(widths[0], rel=0.1)  # by rows: narrower by 30 %
+    assert four_times["p"] == pytest.approx(twice["p"], abs=0.05)
