@@ -51,6 +51,8 @@ studies: $(STAMP)/test
 	$(BIN)/python studies/singh.py
 	$(BIN)/python studies/kovaleva.py
 	$(BIN)/python studies/mpnet.py $(MICROTOME_MPNET)
+	$(BIN)/python studies/trimming.py sst2 --rival
+	$(BIN)/python studies/trimming.py mrpc --rival
 	$(BIN)/python studies/attention_patterns.py ../shared/data/glue build/attention-patterns
 
 # The wheel must work by itself, without extras: installed into a clean environment, used from there.

@@ -1,13 +1,14 @@
 """`microtome trim` against what people do today: same data, same layers, same minutes.
 
 python studies/trimming.py stsb --text FILE [--minutes 30] [--seeds 0,1,2] [--layers 2,3,4]
-python studies/trimming.py sst2 [--minutes 15] …
+python studies/trimming.py sst2|mrpc [--minutes 15] …
 
 stsb: all-MiniLM on STS-B, healed on unlabelled sentences (one per line in FILE). The rival is
 sentence-transformers' own way to distil into fewer layers: the student keeps the same layers, and
 its trainer learns the base's embeddings by mean squared error on the same sentences, in the same
 batches, for as many seconds as ours took for that size, base's embeddings included.
-sst2: all-MiniLM fine-tuned on SST-2's sentences, healed on its training rows.
+sst2, mrpc: all-MiniLM fine-tuned on the task, healed on its training rows. The rival is the usual
+way: the top layers removed, and training on the labels for as many seconds.
 Scores are of the half of the dev rows that nothing was picked on.
 """
 
@@ -32,7 +33,11 @@ from transformers import TrainerCallback
 
 from commands import DATA, microtome
 from microtome.experiments.field.trim.judging import Halves
-from microtome.tasks import DataSpec, open_data
+from microtome.experiments.kit.stored_predictions import score_on
+from microtome.models.source import minilm_folder
+from microtome.tasks import DataSpec, open_data, open_training
+from microtome.training.finetune import finetune
+from microtome.training.recipe import recipe_for
 
 BATCH, RATE = 64, 3e-4
 
@@ -99,8 +104,6 @@ def stsb(options: argparse.Namespace) -> None:
     pairs = [(row.text, row.pair) for row in scoring]
     gold = dev.targets[halves.scoring]
     texts = options.text.read_text(encoding="utf-8").splitlines()
-    from microtome.models.source import minilm_folder
-
     base = minilm_folder()
     whole = cosine_spearman(SentenceTransformer(str(base), device="cpu"), pairs, gold)
     print(f"base {whole:.4f} on {len(pairs)} pairs that nothing was picked on")
@@ -131,38 +134,67 @@ def _range(text: str) -> range:
     return range(int(first), int(last or first) + 1)
 
 
-def sst2(options: argparse.Namespace) -> None:
-    data = DATA / "sst2_sentence"
-    base = options.out / "sst2-base"
+TASKS = {
+    "sst2": ("sst2-sentence", DATA / "sst2_sentence"),
+    "mrpc": ("mrpc", DATA / "glue" / "MRPC"),
+}
+
+
+def classifier(options: argparse.Namespace) -> None:
+    task, data = TASKS[options.study]
+    base = options.out / f"{options.study}-base"
     if not base.exists():
         microtome(
-            "finetune", "minilm", "--task", "sst2-sentence", "--data", data, "--learning-rate",
-            "1e-4", "--epochs", "3", "--out", base,
+            "finetune", "minilm", "--task", task, "--data", data, "--learning-rate", "1e-4",
+            "--epochs", "3", "--out", base,
         )  # fmt: skip
-    scores: dict[str, list[float]] = {}
+    changes: dict[str, list[float]] = {}
     for seed in options.seeds:
-        run = options.out / f"sst2-{seed}.trim"
+        run = options.out / f"{options.study}-{seed}.trim"
         found = microtome(
-            "trim", base, "--task", "sst2-sentence", "--data", data, "--minutes", options.minutes,
+            "trim", base, "--task", task, "--data", data, "--minutes", options.minutes,
             "--seed", seed, "--layers", options.layers, "--run", run,
-            "--out", options.out / f"sst2-{seed}-{time.time_ns()}", "--speed", "1.01",
+            "--out", options.out / f"{options.study}-{seed}-{time.time_ns()}", "--speed", "1.01",
         )  # fmt: skip
-        print(f"seed {seed} base {found['baseline']['score']:.4f}")
+        score = found["baseline"]["score"]
+        print(f"seed {seed} base {score:.4f}")
         for cut in found["cuts"]:
-            kind = "healed" if cut["healed"] else "as cut"
-            scores.setdefault(f"{cut['layers']} layers {kind}", []).append(cut["change"])
+            how = "healed" if cut["healed"] else "as cut"
+            changes.setdefault(f"{cut['layers']} layers {how}", []).append(cut["change"])
             print(
-                f"seed {seed} {cut['edit']} {kind}: {cut['score']:.4f}"
+                f"seed {seed} {cut['edit']} {how}: {cut['score']:.4f}"
                 f" ({100 * cut['change']:+.1f} points), {cut['speed']:.2f}x",
                 flush=True,
             )
-    for name, changes in scores.items():
-        print(f"{name}: mean change {100 * np.mean(changes):+.2f} points over {len(changes)} seeds")
+            if cut["healed"]:
+                seconds = healing_seconds(run, cut["layers"])
+                top = f"keep(0-{cut['layers'] - 1})"
+                rival = tuned_cut(base, task, data, top, seconds, seed)
+                changes.setdefault(f"{cut['layers']} layers, top cut, labels", []).append(
+                    rival - score
+                )
+                print(f"seed {seed} {top} fine-tuned on labels: {rival:.4f}", flush=True)
+    for name, found in changes.items():
+        print(f"{name}: mean change {100 * np.mean(found):+.2f} points over {len(found)} seeds")
+
+
+def tuned_cut(base: Path, task: str, data: Path, edit: str, seconds: float, seed: int) -> float:
+    """The usual way: the top removed, then training on the labels for as many seconds."""
+    train, dev = open_training(DataSpec(task, data))
+    recipe = recipe_for(train.task, base).but(learning_rate=1e-4)
+    started = time.perf_counter()
+    finetune(base, train, dev, edits=edit, recipe=recipe.but(steps=20, epochs=1), watch=False)
+    per_step = (time.perf_counter() - started) / 20  # loading included: the rival gets fewer steps
+    steps = max(20, int(seconds / per_step))
+    done = finetune(base, train, dev, edits=edit, recipe=recipe.but(steps=steps), seed=seed,
+                    watch=False)  # fmt: skip
+    halves = Halves.of(dev.n_scored, dev.scored_clusters)
+    return score_on(done.evaluation.outcomes[done.primary], halves.scoring)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("study", choices=("stsb", "sst2"))
+    parser.add_argument("study", choices=("stsb", "sst2", "mrpc"))
     parser.add_argument("--text", type=Path)
     parser.add_argument("--also", type=Path, help="a csv of pairs with a number: text, pair, label")
     parser.add_argument("--minutes", type=float, default=30.0)
@@ -173,7 +205,7 @@ def main() -> None:
     parser.add_argument("--rival-steps", type=int, help="where its learning rate is to reach 0")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
-    {"stsb": stsb, "sst2": sst2}[options.study](options)
+    (stsb if options.study == "stsb" else classifier)(options)
 
 
 if __name__ == "__main__":
