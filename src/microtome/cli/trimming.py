@@ -77,6 +77,7 @@ def trim(
     ray_address: given.RayAddress = None,
     device: given.Device = "cpu",
     retry_failed: given.RetryFailed = False,
+    revision: str | None = None,
     quiet: given.Quiet = False,
     json: given.Json = False,
 ) -> None:
@@ -99,7 +100,7 @@ def trim(
     }  # fmt: skip
     wanted = trimming.request(
         model, rows, out, lose=lose, speed=_times(speed), vocabulary=vocabulary, folder=run,
-        settings=settings,
+        settings=settings, revision=revision,
     )  # fmt: skip
     log(f"trimming {wanted.subject.model} on {wanted.subject.task} → {wanted.folder}")
     where = Workers(executor, workers, (device,), ray_address, retry_failed, not quiet)

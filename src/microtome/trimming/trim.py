@@ -94,6 +94,7 @@ def request(
     vocabulary: Path | None = None,
     folder: Path | None = None,
     settings: Mapping[str, Any] | None = None,
+    revision: str | None = None,
 ) -> TrimRequest:
     """What is to be trimmed, with the defaults filled in; what can't work is refused.
 
@@ -115,7 +116,7 @@ def request(
     check_empty(out)
     experiment = find_experiment(TRIM)
     asked = {name: value for name, value in (settings or {}).items() if value is not None}
-    subject = experiment.subject(model, data, asked)
+    subject = experiment.subject(model, data, asked, revision=revision)
     wish = Wish(None if lose is None else lose / 100, speed)
     place = folder or out.with_name(f"{out.name}.trim")
     return TrimRequest(subject, asked, place, out, wish, vocabulary)
