@@ -29,6 +29,7 @@ from microtome.experiments.kit.subject import (
     file_input,
     subject_of,
 )
+from microtome.models.checkpoint import look_at_fetched
 from microtome.runs import Trial
 from microtome.tasks.catalogue import all_tasks
 from microtome.tasks.data_spec import DataSpec
@@ -42,6 +43,7 @@ COLUMNS = (
 )  # fmt: skip
 TEXT = "text"  # a file of texts, among a trial's inputs
 LEARNING_RATE, BATCH = 3e-4, 64
+TOKENS, SPEED = 30, 5e10  # of a text, and operations a second, to guess how long a trial takes
 SIMILARITY = "micro-similarity"
 OPTIONS = (
     Option("minutes", 10.0, "of healing, shared by all sizes", "number"),
@@ -75,15 +77,24 @@ class _Plan:
 
     def trial(
         self, name: str, request: Mapping[str, Any], needs: Sequence[Trial], label: str,
-        *, learns: bool = False,
+        *, learns: bool = False, work: float = 1.0,
     ) -> Trial:  # fmt: skip
         """A trial on the subject, after the head's; ``learns``: it reads the texts to heal on."""
         text = self.settings["text"] if learns else None
         reads = (MODEL, DATA, TRAINING) if learns and text is None else (MODEL, DATA)
         return self.subject.trial(
             f"trim.{name}", request, needs=(*self.head, *needs), label=label, reads=reads,
-            inputs={} if text is None else {TEXT: file_input(text)},
+            inputs={} if text is None else {TEXT: file_input(text)}, work=work,
         )  # fmt: skip
+
+    def healing_work(self, size: int) -> float:
+        """What the healing of a size takes, in layers applied to all measured rows: a guess."""
+        n_rows, steps = len(self.subject.dataset), self.settings["steps"]
+        if steps is not None:
+            return 3.0 * steps * BATCH * size / n_rows  # a step goes forth once and back twice
+        weights = look_at_fetched(self.subject.model_path).weights_applied / self.layers.count
+        seconds = 2 * weights * n_rows * TOKENS / SPEED
+        return max(1.0, 60 * self.settings["minutes"] / len(self.sizes) / seconds)
 
 
 def plan(subject: Subject, settings: Mapping[str, Any]) -> list[Trial]:
@@ -94,7 +105,9 @@ def plan(subject: Subject, settings: Mapping[str, Any]) -> list[Trial]:
     healing = {"sizes": made.sizes, "batch_size": BATCH, "learning_rate": settings["healing_rate"]}
     judged = {"metric": chosen_metric(subject, settings)}
     screening = {**judged, "sizes": made.sizes, "rows_at_most": settings["screened_rows"]}
-    screen = made.trial("screen", screening, (), "screen all cuts without training")
+    screen = made.trial(
+        "screen", screening, (), "screen all cuts without training", work=10.0 * made.layers.count
+    )
     calibrate = made.trial("calibrate", healing, (), "time a step of every size", learns=True)
     calibrated: tuple[Trial, ...] = (calibrate,)
     budget = {"minutes": settings["minutes"], "steps": None}
@@ -108,6 +121,7 @@ def plan(subject: Subject, settings: Mapping[str, Any]) -> list[Trial]:
         made.trial(
             "heal", {**learning, "layers": size}, (screen, *calibrated, answers),
             f"heal {size} of {made.layers.count} layers", learns=True,
+            work=made.healing_work(size),
         )
         for size in made.sizes
     ]  # fmt: skip
