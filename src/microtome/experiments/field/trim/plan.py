@@ -89,12 +89,14 @@ class _Plan:
 
     def healing_work(self, size: int) -> float:
         """What the healing of a size takes, in layers applied to all measured rows: a guess."""
-        n_rows, steps = len(self.subject.dataset), self.settings["steps"]
+        n_rows = len(self.subject.dataset)
+        steps: int | None = self.settings["steps"]
+        minutes: float = self.settings["minutes"]
         if steps is not None:
             return 3.0 * steps * BATCH * size / n_rows  # a step goes forth once and back twice
         weights = look_at_fetched(self.subject.model_path).weights_applied / self.layers.count
         seconds = 2 * weights * n_rows * TOKENS / SPEED
-        return max(1.0, 60 * self.settings["minutes"] / len(self.sizes) / seconds)
+        return max(1.0, 60 * minutes / len(self.sizes) / seconds)
 
 
 def plan(subject: Subject, settings: Mapping[str, Any]) -> list[Trial]:
