@@ -88,12 +88,12 @@ def cosine_spearman(model: SentenceTransformer, pairs: list[tuple[str, str]], go
     return float(spearmanr((first * second).sum(1), gold).statistic)
 
 
-def healing_seconds(run: Path, layers: int) -> float:
-    """What ours spent on a size: its share of the base's answers and its own training."""
+def healing(run: Path, layers: int) -> tuple[float, int]:
+    """The seconds that ours took for a size, with the base's answers, and how many texts it had."""
     records = [json.loads(path.read_text()) for path in (run / "records").glob("*.json")]
     (own,) = [r for r in records if r["name"] == "trim.heal" and r["request"]["layers"] == layers]
     answers = sum(r["seconds"] for r in records if r["name"] == "trim.answer")
-    return own["seconds"] + answers
+    return own["seconds"] + answers, own["rows"][0]["texts"]
 
 
 def stsb(options: argparse.Namespace) -> None:
@@ -103,7 +103,7 @@ def stsb(options: argparse.Namespace) -> None:
     scoring = [row for i, row in enumerate(dev.rows()) if i in set(halves.scoring.tolist())]
     pairs = [(row.text, row.pair) for row in scoring]
     gold = dev.targets[halves.scoring]
-    texts = options.text.read_text(encoding="utf-8").splitlines()
+    every = open_data(DataSpec(path=options.text, kind="text"))
     base = minilm_folder()
     whole = cosine_spearman(SentenceTransformer(str(base), device="cpu"), pairs, gold)
     print(f"base {whole:.4f} on {len(pairs)} pairs that nothing was picked on")
@@ -118,11 +118,12 @@ def stsb(options: argparse.Namespace) -> None:
         for cut in found["cuts"]:
             if not cut["healed"]:
                 continue
-            seconds = healing_seconds(run, cut["layers"])
+            seconds, n_texts = healing(run, cut["layers"])
             print(f"seed {seed} {cut['edit']}: ours {cut['score']:.4f} in {seconds:.0f} s", end="")
             if options.rival:
                 layers = [i for part in cut["edit"][5:-1].split(",") for i in _range(part)]
                 steps = int(options.rival_steps or 10**6)
+                texts = [row.text for row in every.limit(n_texts, seed=0).rows()]
                 student, taken = mse_student(base, layers, texts, seconds, seed, steps)
                 score = cosine_spearman(student, pairs, gold)
                 print(f"; sentence-transformers {score:.4f} ({taken} steps)", end="")
@@ -167,7 +168,7 @@ def classifier(options: argparse.Namespace) -> None:
                 flush=True,
             )
             if cut["healed"]:
-                seconds = healing_seconds(run, cut["layers"])
+                seconds, _ = healing(run, cut["layers"])
                 top = f"keep(0-{cut['layers'] - 1})"
                 rival = tuned_cut(base, task, data, top, seconds, seed)
                 changes.setdefault(f"{cut['layers']} layers, top cut, labels", []).append(
