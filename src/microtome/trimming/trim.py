@@ -165,6 +165,7 @@ def _elsewhere(rows: TidyRows, chosen: TidyRow) -> str:
     found = [
         f" On {row['task']}: {100 * row['delta']:+.1f} points of {row['metric']}."
         for row in rows
-        if row["stage"] == "also" and row["edit"] == chosen["edit"]
+        if row["stage"] == "also"
+        and (row["edit"], row["healed"]) == (chosen["edit"], chosen["healed"])
     ]
     return "".join(found)

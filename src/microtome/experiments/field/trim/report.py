@@ -43,12 +43,20 @@ def recommended(rows: TidyRows, wish: Wish) -> TidyRow | None:
     The fastest that is sure to lose less than it may; where a speed is asked for, the best of those
     that are that fast.
     """
-    if not learning.has_learnt([base_of(rows)]):
+    if not learning.has_learnt([_where_picked(base_of(rows))]):
         return None
     fit = [row for row in cuts_of(rows) if _fits(row, wish)]
     if wish.speed is not None:
         return max(fit, key=lambda row: row["pick_value"], default=None)
     return min(fit, key=lambda row: (row["layers"], -row["pick_value"]), default=None)
+
+
+def _where_picked(row: TidyRow) -> TidyRow:
+    """The row with its score on the rows that pick.
+
+    Nothing may depend on the others: a base that is lucky there would make every cut look worse.
+    """
+    return {**row, "value": row["pick_value"]}
 
 
 def _fits(row: TidyRow, wish: Wish) -> bool:
@@ -60,10 +68,11 @@ def _fits(row: TidyRow, wish: Wish) -> bool:
 def sentence(rows: TidyRows, wish: Wish) -> str:
     """What to cut and what that costs; or why nothing is recommended, and what comes nearest."""
     base = base_of(rows)
-    if not learning.has_learnt([base]):
+    picked = _where_picked(base)
+    if not learning.has_learnt([picked]):
         return (
-            f"The model hasn't learnt the task: its {base['metric']} is {percent(base['value'])}"
-            f"{learning.no_better([base])}, so no cut is recommended."
+            f"The model hasn't learnt the task: its {base['metric']} is {percent(picked['value'])}"
+            f"{learning.no_better([picked])}, so no cut is recommended."
         )
     cut = recommended(rows, wish)
     if cut is not None:
@@ -144,9 +153,13 @@ def _elsewhere(rows: TidyRows) -> str:
     found = [
         f"{row['task']} {change(row['delta'], row['low'], row['high'])}"
         for row in rows
-        if row["stage"] == "also" and cut is not None and row["edit"] == cut["edit"]
+        if row["stage"] == "also" and cut is not None and _is_same(row, cut)
     ]
     return f"On other data: {', '.join(found)}." if found else ""
+
+
+def _is_same(row: TidyRow, cut: TidyRow) -> bool:
+    return bool(row["edit"] == cut["edit"] and row["healed"] == cut["healed"])
 
 
 def frontier(rows: TidyRows) -> Curve:
