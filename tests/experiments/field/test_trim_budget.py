@@ -25,7 +25,7 @@ def test_enough_texts_are_answered_once_and_every_size_gets_the_same_time():
     assert budget.steps[2] == pytest.approx(60, abs=1)
 
 
-@pytest.mark.parametrize("n_available", [40, 700, 1190, 5000])
+@pytest.mark.parametrize("n_available", [100, 700, 1190, 5000])
 def test_the_minutes_are_spent_and_not_more(n_available):
     times = Times(per_text=0.01, per_step={1: 0.2, 2: 0.4})
     budget = budget_of(request(minutes=1), times, n_available)
@@ -40,6 +40,13 @@ def test_few_texts_are_read_again_and_again():
     budget = budget_of(request(minutes=1), times, n_available=100)
     assert budget.n_texts == 100  # 1 s; 29.5 s for each size
     assert dict(budget.steps) == {1: 147, 2: 73}
+
+
+def test_very_few_texts_are_read_twenty_times_at_most():
+    times = Times(per_text=0.01, per_step={1: 0.2, 2: 0.4})
+    budget = budget_of(request(minutes=60), times, n_available=35)
+    assert budget.n_texts == 35
+    assert dict(budget.steps) == {1: 80, 2: 80}  # four batches, the last one of five texts
 
 
 def test_a_moment_is_one_step_on_one_batch():

@@ -34,10 +34,10 @@ def test_the_smallest_cut_that_is_sure_to_lose_less_is_recommended():
 
 def test_the_sentence_has_the_cut_and_its_price():
     assert sentence(ROWS, POINT) == (
-        "Keep layers 0,2 to 3,5 of 6: −0.4 points (−1.1 to +0.3) of accuracy, 1.5× faster,"
+        "Keep layers 0, 2 to 3, 5 of 6: −0.4 points (−1.1 to +0.3) of accuracy, 1.5× faster,"
         " 33.3 % smaller."
     )
-    assert "Keep layers 0,3,5 of 6: −2.0 points (−3.0 to −1.0)" in sentence(ROWS, Wish(0.04))
+    assert "Keep layers 0, 3, 5 of 6: −2.0 points (−3.0 to −1.0)" in sentence(ROWS, Wish(0.04))
 
 
 @pytest.mark.parametrize(
@@ -88,13 +88,13 @@ def test_a_speed_asks_for_the_best_that_is_so_fast():
 def test_a_speed_that_no_cut_has_is_said_with_the_fastest():
     said = sentence(ROWS, Wish(None, 3.0))
     assert said.startswith("No cut is 3× as fast as the base.")
-    assert "The nearest: Keep layers 0,3,5 of 6" in said
+    assert "The nearest: Keep layers 0, 3, 5 of 6" in said
 
 
 def test_no_cut_qualifies_and_the_nearest_is_named():
     said = sentence([BASE, THREE, {**FOUR, "pick_low": -0.0235}], POINT)
     assert said.startswith("No cut is sure to lose less than 1 point")
-    assert "The nearest: Keep layers 0,2 to 3,5 of 6" in said
+    assert "The nearest: Keep layers 0, 2 to 3, 5 of 6" in said
     assert "--lose 2.4 would take it" in said
 
 
@@ -103,6 +103,19 @@ def test_the_named_loss_takes_the_nearest():
         rows = [BASE, {**FOUR, "pick_low": lower}]
         asked = float(sentence(rows, POINT).split("--lose ")[1].split(" ")[0])
         assert recommended(rows, Wish(asked / 100)) is not None, (lower, asked)
+
+
+def test_the_nearest_of_those_that_are_fast_enough():
+    said = sentence(ROWS, Wish(0.01, 2.0))
+    assert said.startswith("No cut is sure to lose less than 1 point")
+    assert "The nearest: Keep layers 0, 3, 5 of 6" in said
+    asked = float(said.split("--lose ")[1].split(" ")[0])
+    assert recommended(ROWS, Wish(asked / 100, 2.0)) == THREE
+
+
+def test_one_layer_is_said_in_the_singular():
+    one = row("keep(4)", 1)
+    assert sentence([BASE, one], POINT).startswith("Keep layer 4 of 6:")
 
 
 def test_a_base_that_has_not_learnt_gets_no_cut():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from microtome.experiments.kit import learning
@@ -85,8 +86,8 @@ def sentence(rows: TidyRows, wish: Wish) -> str:
 
 def _kept(cut: TidyRow, base: TidyRow) -> str:
     if cut["edit"].startswith("keep("):
-        layers = cut["edit"][len("keep(") : -1].replace("-", " to ")
-        what = f"Keep layers {layers} of {base['layers']}"
+        layers = cut["edit"][len("keep(") : -1].replace("-", " to ").replace(",", ", ")
+        what = f"Keep layer{'' if layers.isdigit() else 's'} {layers} of {base['layers']}"
     else:
         what = f"Make {cut['layers']} layers of {base['layers']} by {cut['edit']}"
     return what if cut["healed"] else f"{what}, without training"
@@ -118,11 +119,13 @@ def _points(lose: float) -> str:
 
 
 def _nearest(cuts: TidyRows, base: TidyRow, wish: Wish) -> str:
-    if wish.speed is not None and not [c for c in cuts if (c["speed"] or 0) >= wish.speed]:
+    fast = [cut for cut in cuts if (cut["speed"] or 0) >= (wish.speed or 0)]
+    if not fast:
         fastest = max(cuts, key=lambda row: row["speed"] or 0)
         return f"{_kept(fastest, base)}: {_price(fastest, base)}"
-    nearest = max(cuts, key=lambda row: row["pick_low"])
-    asked = f"--lose {-100 * nearest['pick_low']:.1f}"
+    nearest = max(fast, key=lambda row: row["pick_low"])
+    # Rounded up: what is named has to be enough.
+    asked = f"--lose {math.floor(1 - 1000 * nearest['pick_low'] + 1e-9) / 10:g}"
     return f"{_kept(nearest, base)}: {_price(nearest, base)}; {asked} would take it"
 
 
