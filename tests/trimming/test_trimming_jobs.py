@@ -14,6 +14,7 @@ from sentence_transformers import SentenceTransformer
 
 from microtome.cli import run
 from microtome.experiments.field.trim.healing import HEALED
+from microtome.statistics import halves
 from microtome.trimming.saving import save_cut
 from support.tiny import AUTO_CLASSES
 from support.training_rows import tokenizer_for
@@ -79,7 +80,6 @@ def test_the_recommended_cut_is_saved_proven_and_loaded_by_plain_transformers(tr
     proof = json.loads((out / "microtome.json").read_text())["certificate"]
     assert proof["passed"] is True
     assert all(check["passed"] for check in proof["checks"])
-    assert run(["verify", str(out)]) == 0
     card = (out / "README.md").read_text()
     assert f"On {document['task']}:" in card
     said = document["finding"]
@@ -136,7 +136,6 @@ def test_the_healed_folder_answers_as_it_was_measured(trimmed, tmp_path):
     assert certificate.passed
     assert "after healing: round trip" in names
     assert "round trip" in names
-    assert run(["verify", str(out)]) == 0
     card = (out / "README.md").read_text()
     assert "3 steps of 64 texts" in card
     assert "On rows: words." in card
@@ -155,12 +154,9 @@ def test_the_healed_folder_answers_as_it_was_measured(trimmed, tmp_path):
         assert SentenceTransformer(str(out)).encode(["the cat"]).shape == (1, 32)
 
 
+@pytest.mark.parametrize("trimmed", ["classification"], indirect=True)
 def test_the_score_is_plain_transformers_on_the_half_that_nothing_was_picked_on(trimmed):
-    job, _, _, document = trimmed
-    if job != "classification":
-        pytest.skip("one job shows it; the engine's answers are compared with plain ones elsewhere")
-    from microtome.statistics import halves
-
+    _, _, _, document = trimmed
     root = Path(document["run"]).parent
     lines = (root / "dev.csv").read_text().splitlines()[1:]
     texts, labels = zip(*(line.rsplit(",", 1) for line in lines), strict=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -104,9 +105,9 @@ def request(
 
         done = trim(request("minilm", DataSpec("stsb", "glue/STS-B"), Path("small")))
     """
-    if lose is not None and lose < 0:
+    if lose is not None and not 0 <= lose < math.inf:
         raise RequestError(f"--lose must be 0 or more points, got {lose:g}")
-    if speed is not None and speed <= 0:
+    if speed is not None and not 0 < speed < math.inf:
         raise RequestError(f"--speed must be above 0, as 2x, got {speed:g}")
     if vocabulary is not None and not vocabulary.is_file():
         raise RequestError(f"--vocabulary expects a file of texts, got {vocabulary}")

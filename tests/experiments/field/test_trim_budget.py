@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from microtome.errors import DataError
-from microtome.experiments.field.trim.budget import Times, budget_of, rounds
+from microtome.experiments.field.trim.budget import LEAST_TEXTS, Times, budget_of, rounds
 
 BATCH = 10
 
@@ -66,8 +66,16 @@ def test_steps_are_what_was_asked_for():
 @pytest.mark.parametrize("asked", [request(steps=3), request(minutes=5)])
 def test_too_few_texts_are_refused(asked):
     times = Times(per_text=0.01, per_step={1: 0.2, 2: 0.4})
-    with pytest.raises(DataError, match="expected at least 10 texts to heal on, got 9"):
+    with pytest.raises(DataError, match=f"at least {LEAST_TEXTS} texts to heal on, got 9"):
         budget_of(asked, times, n_available=9)
+
+
+def test_fewer_texts_than_a_batch_are_a_batch():
+    times = Times(per_text=0.01, per_step={1: 0.2, 2: 0.4})
+    asked = {**request(minutes=1), "batch_size": 64}
+    budget = budget_of(asked, times, n_available=20)
+    assert budget.n_texts == 20
+    assert dict(budget.steps) == {1: 20, 2: 20}  # each step reads all of them
 
 
 def test_times_are_read_as_they_are_stored():

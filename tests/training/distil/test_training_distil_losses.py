@@ -112,7 +112,7 @@ def test_embeddings_are_as_far_as_their_angles_and_similarities():
         for j in range(6)
     )
     found = float(distance("embedding", ours, base, chunk_of()).detach())
-    assert found == pytest.approx(turned + apart, rel=1e-4)
+    assert found == pytest.approx(turned + apart / 6, rel=1e-4)
 
 
 def test_the_length_of_an_embedding_does_not_count():

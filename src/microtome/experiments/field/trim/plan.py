@@ -9,6 +9,7 @@ the base.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -180,11 +181,11 @@ def _other_rows(made: _Plan, name: str, heals: Sequence[Trial]) -> Trial:
 def _check(subject: Subject, settings: Mapping[str, Any]) -> None:
     """Refuse what can't be healed, before anything is measured."""
     minutes, steps, text = (settings[name] for name in ("minutes", "steps", "text"))
-    if steps is None and minutes <= 0:
+    if steps is None and not 0 < minutes < math.inf:
         raise RequestError(f"--minutes must be above 0, got {minutes:g}")
     if steps is not None and steps < 1:
         raise RequestError(f"--steps must be 1 or more, got {steps}")
-    if settings["healing_rate"] <= 0:
+    if not 0 < settings["healing_rate"] < math.inf:
         raise RequestError(f"--healing-rate must be above 0, got {settings['healing_rate']:g}")
     n_layers = layers_of(subject.model_path).count
     if n_layers < 2:

@@ -86,7 +86,7 @@ def sentence(rows: TidyRows, wish: Wish) -> str:
 
 def _kept(cut: TidyRow, base: TidyRow) -> str:
     if cut["edit"].startswith("keep("):
-        layers = cut["edit"][len("keep(") : -1].replace("-", " to ").replace(",", ", ")
+        layers = cut["edit"][len("keep(") : -1].replace("-", " to ")
         what = f"Keep layer{'' if layers.isdigit() else 's'} {layers} of {base['layers']}"
     else:
         what = f"Make {cut['layers']} layers of {base['layers']} by {cut['edit']}"

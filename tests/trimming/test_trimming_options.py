@@ -1,0 +1,169 @@
+"""Trims by other requests: minutes, deeper, fewer tokens, half precision; and trims that fail."""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+from contextlib import redirect_stdout
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors import safe_open
+from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+from microtome.cli import run
+from support.labelled_texts import sentences, write_rows
+from support.sentence_folders import sentence_folder
+from support.training_rows import checkpoint, retrieval_rows, similarity_rows
+from support.trim_cases import N_TRAIN, case
+
+
+def document_of(*arguments: object, code: int = 0) -> dict:
+    heard = io.StringIO()
+    with redirect_stdout(heard):
+        assert run([str(one) for one in arguments] + ["--json"]) == code
+    return json.loads(heard.getvalue())
+
+
+def trim(root: Path, model: Path, data: list[str], *options: object) -> dict:
+    asked = ["trim", model, *data, "--workers", 0, "--quiet", "--out", root / "out"]
+    steps = () if "--minutes" in options else ("--steps", 2)
+    return document_of(*asked, *steps, *options)
+
+
+def records(document: dict) -> list[dict]:
+    folder = Path(document["run"]) / "records"
+    return [json.loads(file.read_text()) for file in sorted(folder.glob("*.json"))]
+
+
+def rows_of(document: dict, stage: str) -> list[dict]:
+    every = (row for record in records(document) for row in record["rows"])
+    return [row for row in every if row.get("stage") == stage]
+
+
+def test_minutes_become_steps_once_and_stay(tmp_path):
+    model, data = case("classification", tmp_path)
+    asked = ("--minutes", 0.03, "--layers", "1-2", "--lose", 99)
+    document = trim(tmp_path, model, data, *asked)
+    (calibrated,) = (one for one in records(document) if one["name"] == "trim.calibrate")
+    assert set(calibrated["summary"]["seconds_per_step"]) == {"1", "2"}
+    steps = {row["layers"]: row["steps"] for row in rows_of(document, "healed")}
+    n_texts = rows_of(document, "healed")[0]["texts"]
+    assert all(1 <= n <= 20 * -(-n_texts // 64) for n in steps.values())
+    before = {record["hash"] for record in records(document)}
+    again = trim(tmp_path / "more", model, data, *asked, "--run", document["run"])
+    assert {record["hash"] for record in records(again)} == before
+    assert again["cuts"] == document["cuts"]
+
+
+def test_deeper_tries_more_layers(tmp_path):
+    model, data = case("classification", tmp_path)
+    document = trim(tmp_path, model, data, "--deeper", "--lose", 99)
+    assert {cut["layers"] for cut in document["cuts"]} == {1, 2, 4, 5}
+    assert document["recommended"]["layers"] <= 2  # more layers aren't faster
+
+
+def test_fewer_layers_and_fewer_tokens_in_one_folder(tmp_path):
+    model, data = case("classification", tmp_path)
+    (tmp_path / "words.txt").write_text("the cat sees a dog\n")
+    smaller = ("--vocabulary", tmp_path / "words.txt")
+    document = trim(tmp_path, model, data, "--layers", 2, "--lose", 99, *smaller)
+    plain = AutoModelForSequenceClassification.from_pretrained(document["out"])
+    base = AutoModelForSequenceClassification.from_pretrained(model)
+    assert plain.config.num_hidden_layers == 2
+    assert plain.config.vocab_size < base.config.vocab_size
+    assert len(AutoTokenizer.from_pretrained(document["out"])) == plain.config.vocab_size
+    proof = json.loads((Path(document["out"]) / "microtome.json").read_text())
+    assert proof["certificate"]["passed"] is True
+    assert any("vocabulary" in edit for edit in proof["edits"])
+
+
+def test_half_precision_stays_half_precision(tmp_path):
+    model, data = case("classification", tmp_path, dtype=torch.float16)
+    document = trim(tmp_path, model, data, "--layers", 2, "--lose", 99)
+    healed = [
+        folder / "healed" for folder in (Path(document["run"]) / "checkpoints").iterdir()
+    ]  # fmt: skip
+    for folder in (model, Path(document["out"]), *healed):
+        with safe_open(folder / "model.safetensors", "pt") as stored:
+            dtypes = {stored.get_tensor(name).dtype for name in stored.keys()}  # noqa: SIM118
+        assert dtypes == {torch.float16}, folder
+
+
+def test_a_base_without_a_head_is_fine_tuned_first(tmp_path):
+    _, data = case("classification", tmp_path / "rows")
+    model = checkpoint(tmp_path / "model", "distilbert", "none", std=0.05)
+    recipe = ("--epochs", 6, "--learning-rate", 3e-3, "--batch-size", 8)
+    document = trim(tmp_path, model, data, "--layers", 2, "--lose", 99, *recipe)
+    names = [record["name"] for record in records(document)]
+    assert names.count("finetuning.train") == 1
+    if document["out"] is not None:
+        plain = AutoModelForSequenceClassification.from_pretrained(document["out"])
+        assert plain.config.n_layers == 2
+        assert set(plain.config.id2label.values()) == {"no", "yes"}
+    else:
+        assert "hasn't learnt the task" in document["finding"]
+
+
+def test_a_healing_that_diverges_leaves_the_untrained_cuts(tmp_path):
+    model, data = case("classification", tmp_path)
+    document = trim(tmp_path, model, data, "--healing-rate", 1e30, "--lose", 99)
+    assert all(row["diverged"] for row in rows_of(document, "healed"))
+    assert [cut["healed"] for cut in document["cuts"]] == [False, False]
+    assert "without training" in document["finding"]
+    page = (Path(document["run"]) / "report.html").read_text()
+    assert "diverged: take a smaller rate" in page
+    assert (Path(document["out"]) / "microtome.json").is_file()
+    assert not (Path(document["out"]) / "healing.json").exists()
+
+
+def test_a_base_that_knows_nothing_gets_no_cut(tmp_path):
+    model, data = case("classification", tmp_path)
+    texts = sentences(120)
+    labels = [i % 10 == 0 for i in range(120)]
+    random.Random(0).shuffle(labels)
+    train = write_rows(tmp_path / "a.csv", texts[:72], labels[:72])
+    dev = write_rows(tmp_path / "b.csv", texts[72:], labels[72:])
+    document = trim(tmp_path, model, ["--data", train, "--dev-data", dev], "--lose", 99)
+    assert document["recommended"] is None
+    assert document["out"] is None
+    assert not (tmp_path / "out").exists()
+    assert document["finding"].startswith("The model hasn't learnt the task: its accuracy is")
+
+
+def test_an_embedder_is_healed_on_both_texts_of_its_pairs(tmp_path):
+    model = sentence_folder(tmp_path / "model", prompts={"query": "the cat "})
+    similarity_rows(tmp_path, n=60)
+    columns = ["--text-column", "a", "--pair-column", "b", "--label-column", "score"]
+    data = ["--data", str(tmp_path / "similarity-60-0.jsonl"), *columns]
+    document = trim(tmp_path, model, data, "--lose", 99, "--layers", 2)
+    (healed,) = rows_of(document, "healed")
+    measured = rows_of(document, "judged")[0]["n"]  # half of the rows that were held out
+    assert document["primary"] == "cosine_spearman"
+    assert healed["texts"] == 2 * (60 - 2 * measured) or healed["texts"] == 2 * (59 - 2 * measured)
+
+
+def test_an_embedder_is_healed_on_a_search(tmp_path):
+    model = sentence_folder(tmp_path / "model")
+    retrieval_rows(tmp_path, n=24)
+    texts = tmp_path / "texts.txt"
+    texts.write_text("\n".join(dict.fromkeys(sentences(N_TRAIN))) + "\n")
+    data = ["--data", str(tmp_path / "beir-24-0"), "--text", str(texts)]
+    document = trim(tmp_path, model, data, "--lose", 99, "--layers", 2)
+    assert document["primary"] == "ndcg_at_10"
+    assert document["baseline"]["score"] > 0
+    # Other data is scored, too: a cut that costs nothing on one may cost much on another.
+    others = [r for r in records(document) if any(row.get("stage") == "also" for row in r["rows"])]
+    assert [record["columns"]["task"] for record in others] == ["micro-similarity"]
+
+
+def test_a_tagger_is_healed_on_plain_texts(tmp_path):
+    model, data = case("tokens", tmp_path)
+    texts = tmp_path / "texts.txt"
+    texts.write_text("\n".join(dict.fromkeys(sentences(N_TRAIN))) + "\n")
+    document = trim(tmp_path, model, data, "--text", texts, "--lose", 99, "--layers", 2)
+    (healed,) = rows_of(document, "healed")
+    assert healed["texts"] == len(texts.read_text().splitlines())
+    assert healed["diverged"] is None
