@@ -7,10 +7,10 @@ import json
 import pytest
 
 from microtome.cli import run
-from support.lessons import model_for, write_texts
 from support.sentence_folders import sentence_folder
 from support.training_rows import checkpoint, rows
-from support.trim_cases import case
+from support.trimming.cases import case
+from support.trimming.lessons import model_for, write_texts
 
 
 @pytest.fixture(autouse=True)
@@ -103,16 +103,21 @@ def test_a_masked_model_needs_texts_of_its_own_to_be_scored_on(tmp_path, capsys)
     assert "rows" in message
 
 
-@pytest.mark.parametrize("code", [2])
-def test_too_few_texts_to_heal_on(code, tmp_path, capsys):
-    model, data = case("classification", tmp_path)
+def test_too_few_texts_to_heal_on(classifier, tmp_path, capsys):
+    model, data = classifier
     few = write_texts(tmp_path / "few.txt", 9)
-    asked = ["trim", model, *data, "--text", few, "--steps", 2, "--workers", 0]
-    asked += ["--out", tmp_path / "small"]
-    assert run([str(one) for one in asked]) == code
-    said = capsys.readouterr().err
-    assert "texts to heal on, got 9" in said
-    assert "Traceback" not in said
+    message = refused(capsys, tmp_path, model, *data, "--text", few)
+    assert message == "expected at least 16 texts to heal on, got 9"
+    rows(tmp_path, "single", n=12)
+    one_file = ["--data", tmp_path / "single-12-0.jsonl"]
+    assert "texts to heal on, got" in refused(capsys, tmp_path, model, *one_file)
+
+
+def test_a_reranker_is_not_healed_on_single_texts(tmp_path, capsys):
+    model, data = case("reranking", tmp_path)
+    texts = write_texts(tmp_path / "texts.txt", 80)
+    message = refused(capsys, tmp_path, model, *data, "--text", texts)
+    assert "has pairs of texts, and --text has single ones" in message
 
 
 def test_other_data_must_be_of_the_model_s_kind(tmp_path, capsys):

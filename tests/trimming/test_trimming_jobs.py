@@ -18,7 +18,7 @@ from microtome.statistics import halves
 from microtome.trimming.saving import save_cut
 from support.tiny import AUTO_CLASSES
 from support.training_rows import tokenizer_for
-from support.trim_cases import FAMILIES, N_DEV, case
+from support.trimming.cases import FAMILIES, N_DEV, case
 
 HEADS = {
     "classification": "classification", "tokens": "token-classification",

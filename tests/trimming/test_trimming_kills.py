@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow.parquet
 import pytest
 
-from support.trim_cases import case
+from support.trimming.cases import case
 
 TIMED = ["speed", "speed_low", "speed_high", "latency_ms", "batch_ms"]
 
@@ -143,7 +143,5 @@ def test_its_weights_and_answers_are_the_same(runs):
 
 def test_the_saved_model_is_the_same(runs):
     undisturbed, killed, _ = runs
-    one, other = (
-        Path(f"{folder}.out") / "model.safetensors" for folder in (undisturbed, killed)
-    )
+    one, other = (Path(f"{folder}.out") / "model.safetensors" for folder in (undisturbed, killed))
     assert one.read_bytes() == other.read_bytes()

@@ -8,7 +8,6 @@ import random
 from contextlib import redirect_stdout
 from pathlib import Path
 
-import pytest
 import torch
 from safetensors import safe_open
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
@@ -16,8 +15,8 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer
 from microtome.cli import run
 from support.labelled_texts import sentences, write_rows
 from support.sentence_folders import sentence_folder
-from support.training_rows import checkpoint, retrieval_rows, similarity_rows
-from support.trim_cases import N_TRAIN, case
+from support.training_rows import checkpoint, retrieval_rows, rows, similarity_rows
+from support.trimming.cases import N_TRAIN, case
 
 
 def document_of(*arguments: object, code: int = 0) -> dict:
@@ -93,18 +92,17 @@ def test_half_precision_stays_half_precision(tmp_path):
 
 
 def test_a_base_without_a_head_is_fine_tuned_first(tmp_path):
-    _, data = case("classification", tmp_path / "rows")
+    rows(tmp_path, "single", n=150)
+    data = ["--data", str(tmp_path / "single-150-0.jsonl")]
     model = checkpoint(tmp_path / "model", "distilbert", "none", std=0.05)
-    recipe = ("--epochs", 6, "--learning-rate", 3e-3, "--batch-size", 8)
+    recipe = ("--epochs", 5, "--learning-rate", 3e-3, "--batch-size", 8)
     document = trim(tmp_path, model, data, "--layers", 2, "--lose", 99, *recipe)
     names = [record["name"] for record in records(document)]
     assert names.count("finetuning.train") == 1
-    if document["out"] is not None:
-        plain = AutoModelForSequenceClassification.from_pretrained(document["out"])
-        assert plain.config.n_layers == 2
-        assert set(plain.config.id2label.values()) == {"no", "yes"}
-    else:
-        assert "hasn't learnt the task" in document["finding"]
+    assert document["baseline"]["score"] > 0.8
+    plain = AutoModelForSequenceClassification.from_pretrained(document["out"])
+    assert plain.config.n_layers == 2
+    assert set(plain.config.id2label.values()) == {"no", "yes"}
 
 
 def test_a_healing_that_diverges_leaves_the_untrained_cuts(tmp_path):
@@ -120,7 +118,7 @@ def test_a_healing_that_diverges_leaves_the_untrained_cuts(tmp_path):
 
 
 def test_a_base_that_knows_nothing_gets_no_cut(tmp_path):
-    model, data = case("classification", tmp_path)
+    model, _ = case("classification", tmp_path)
     texts = sentences(120)
     labels = [i % 10 == 0 for i in range(120)]
     random.Random(0).shuffle(labels)
@@ -140,9 +138,9 @@ def test_an_embedder_is_healed_on_both_texts_of_its_pairs(tmp_path):
     data = ["--data", str(tmp_path / "similarity-60-0.jsonl"), *columns]
     document = trim(tmp_path, model, data, "--lose", 99, "--layers", 2)
     (healed,) = rows_of(document, "healed")
-    measured = rows_of(document, "judged")[0]["n"]  # half of the rows that were held out
+    n_scored = rows_of(document, "judged")[0]["n"]  # half of the rows that were held out
     assert document["primary"] == "cosine_spearman"
-    assert healed["texts"] == 2 * (60 - 2 * measured) or healed["texts"] == 2 * (59 - 2 * measured)
+    assert healed["texts"] in (2 * (60 - 2 * n_scored), 2 * (60 - 2 * n_scored + 1))
 
 
 def test_an_embedder_is_healed_on_a_search(tmp_path):

@@ -1,8 +1,8 @@
-"""Which layers may be kept: every subset of few, the usual shapes of many, by each family's rules."""
+"""Which layers may be kept: every subset of few, the usual shapes of many, by family."""
 
 from __future__ import annotations
 
-from itertools import chain, combinations
+from itertools import chain, combinations, pairwise
 
 import pytest
 
@@ -107,6 +107,6 @@ def test_at_most_five_sizes_are_healed_spread_over_all():
     assert len(spread) == 5
     assert spread[0] == 1
     assert spread[-1] == 11
-    gaps = [b - a for a, b in zip(spread, spread[1:], strict=False)]
+    gaps = [b - a for a, b in pairwise(spread)]
     assert max(gaps) - min(gaps) <= 1
     assert healed_sizes(list(range(1, 12)), [9, 3]) == [3, 9]

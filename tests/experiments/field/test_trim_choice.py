@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from microtome.experiments.field.trim.report import Wish, recommended
-from support.trim_rows import judged_rows
+from support.trimming.judged_rows import judged_rows
 
 N_ROWS, N_CUTS, N_DRAWS = 300, 3, 200
 BASE_SCORE = 0.85

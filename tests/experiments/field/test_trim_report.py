@@ -15,12 +15,14 @@ from microtome.experiments.field.trim.report import (
     summary,
     views,
 )
-from support.trim_rows import row
+from support.trimming.judged_rows import row
 
 BASE = row("", 6, speed=1.0)
 FIVE = row("keep(0-3, 5)", 5)
 FOUR = row("keep(0, 2-3, 5)", 4, delta=-0.004, low=-0.011, high=0.003, pick_low=-0.008)
-THREE = row("keep(0, 3, 5)", 3, delta=-0.02, low=-0.03, high=-0.01, pick_low=-0.031, pick_value=0.88)
+THREE = row(
+    "keep(0, 3, 5)", 3, delta=-0.02, low=-0.03, high=-0.01, pick_low=-0.031, pick_value=0.88
+)
 ROWS = [BASE, FIVE, FOUR, THREE]
 POINT = Wish()
 

@@ -14,8 +14,8 @@ from microtome.surgery import apply
 from microtome.training.distil.lessons import LABEL_SHARE, Lessons, base_answers
 from microtome.training.finetune.loop import train
 from microtome.training.recipe import Recipe, Seeds
-from support.lessons import ANSWERS, JOBS, lesson_texts
 from support.tiny import tiny_model
+from support.trimming.lessons import ANSWERS, JOBS, lesson_texts
 
 FAMILIES = {"classification-text": "roberta", "mlm-text": "modernbert", "similarity": "albert"}
 """Where a job isn't tried on BERT: every family once is in the tests of whole trims."""

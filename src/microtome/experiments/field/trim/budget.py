@@ -37,17 +37,22 @@ class Times:
         return cls(summary["seconds_per_text"], steps)
 
 
+def check_enough(n_texts: int) -> None:
+    """Refuse texts that are too few to learn from."""
+    if n_texts < LEAST_TEXTS:
+        raise DataError(
+            f"expected at least {LEAST_TEXTS} texts to heal on, got {n_texts}",
+            "name more: --text FILE, one text per line",
+        )
+
+
 def budget_of(request: Mapping[str, Any], times: Times | None, n_available: int) -> Budget:
     """What a request's minutes, or steps, come to.
 
     Every size gets the same time, so that the smallest, which has the most to learn, gets the most
     steps. A text that no step reads isn't answered.
     """
-    if n_available < LEAST_TEXTS:
-        raise DataError(
-            f"expected at least {LEAST_TEXTS} texts to heal on, got {n_available}",
-            "name more: --text FILE, one text per line",
-        )
+    check_enough(n_available)
     sizes, batch = request["sizes"], min(request["batch_size"], n_available)
     if request["steps"] is not None:
         n_texts = min(n_available, request["steps"] * batch)

@@ -7,12 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from microtome import files
 from microtome.edits import parse
 from microtome.errors import Diverged
 from microtome.experiments.field.trim.budget import rounds
+from microtome.families import adapt
 from microtome.models import save
 from microtome.runs import Context
 from microtome.surgery import apply, certify_weights
@@ -59,6 +62,7 @@ class Healing:
                 cut = apply(parse(edit), self.base)
                 if first:
                     self._train(cut, edit, first, "first")
+                    self._check_answers(cut)
                 tried[edit] = (self.pick_score(cut) if n_contenders > 1 else 0.0, cut)
             except Diverged as error:
                 problem = error.message
@@ -66,10 +70,11 @@ class Healing:
             healed = tried[edit][1]
             try:
                 self._train(healed, edit, then, "then")
+                healed = rounded(healed)
+                self._check_answers(healed)
             except Diverged as error:
                 problem = error.message
                 continue
-            healed = rounded(healed)
             self._save(edit, healed, first + then)
             self._clear()
             return Healed(edit, first + then, n_contenders, healed)
@@ -90,6 +95,18 @@ class Healing:
                 f"{edit}: step {step.step} of {step.n_steps}, loss {step.loss:.3f}"
             ),
         )  # fmt: skip
+
+    def _check_answers(self, cut: PreTrainedModel) -> None:
+        """Refuse a cut that a last step broke: its loss was still a number, and so is a weight."""
+        rows = np.arange(min(self.request["batch_size"], len(self.lessons)))
+        chunk, _ = self.lessons.batch(rows, cut.device)
+        with torch.inference_mode():
+            outputs = self.lessons.outputs(adapt(cut), chunk, frozenset())
+        if not bool(torch.isfinite(outputs).all()):
+            raise Diverged(
+                "the training diverged by its last step: the answers aren't numbers",
+                "take a smaller learning rate",
+            )
 
     @property
     def _recipe(self) -> Recipe:

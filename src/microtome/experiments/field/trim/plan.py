@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from microtome.errors import DataError, RequestError
+from microtome.experiments.field.trim.budget import check_enough
 from microtome.experiments.field.trim.candidates import healed_sizes, sizes_of
 from microtome.experiments.kit import arms
 from microtome.experiments.kit.arms import head_to_score
@@ -34,6 +35,7 @@ from microtome.models.checkpoint import look_at_fetched
 from microtome.runs import Trial
 from microtome.tasks.catalogue import all_tasks
 from microtome.tasks.data_spec import DataSpec
+from microtome.tasks.reading.opening import open_data, open_training
 
 SECTION = "Not of the papers: cut, heal, choose"
 QUESTION = "How small and fast can it be, and what does that cost?"
@@ -209,3 +211,15 @@ def _check(subject: Subject, settings: Mapping[str, Any]) -> None:
             f"{subject.task} has pairs of texts, and --text has single ones",
             "leave --text out: the training rows are healed on",
         )
+    _check_texts(subject, text)
+
+
+def _check_texts(subject: Subject, text: str | None) -> None:
+    """Refuse a file that has too few texts to heal on; a named task has enough."""
+    if text is not None:
+        rows = open_data(DataSpec(path=Path(text), kind="text"))
+    elif subject.data.is_file:
+        rows, _ = open_training(subject.data)
+    else:
+        return
+    check_enough(2 * len(rows) if rows.task.kind == "similarity" else len(rows))

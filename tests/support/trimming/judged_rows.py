@@ -1,4 +1,4 @@
-"""Rows of a trim, made of answers or by hand (`from support.trim_rows import judged_rows`)."""
+"""Rows of a trim that were judged, made of answers or by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models of every job with rows to heal them on (`from support.lessons import JOBS, lesson_texts`).
+"""Models of every job with rows to heal them on.
 
 A job is what the model does, by which rows: ``reranking-2`` has two logits, ``…-text`` plain texts.
 """

@@ -1,4 +1,4 @@
-"""Tiny models that are good at their rows, whatever the job (`from support.trim_cases import case`).
+"""Tiny models that are good at their rows, whatever the job.
 
 A random model knows nothing, and of a model that knows nothing no cut is recommended: so the labels
 are the model's answers, as plain transformers gives them.
@@ -14,9 +14,9 @@ import torch
 from transformers import AutoModelForMaskedLM
 
 from support.labelled_texts import sentences, write_rows
-from support.lessons import TAGS, model_for, write_texts
 from support.tiny import AUTO_CLASSES
 from support.training_rows import reranking_rows, rows, similarity_rows, tokenizer_for
+from support.trimming.lessons import TAGS, model_for, write_texts
 
 FAMILIES = {"classification": "bert", "tokens": "roberta", "reranking": "albert", "spans": "bert"}
 FAMILIES |= {"similarity": "bert", "mlm": "modernbert"}
@@ -88,9 +88,7 @@ def _asked(model: Path, family: str, root: Path) -> list[object]:
         rows(root, "spans", n=3 * n // 2, seed=seed)
         document = json.loads((root / f"span-{3 * n // 2}-{seed}.json").read_text())
         document["data"] = [
-            article
-            for article in document["data"]
-            if article["paragraphs"][0]["qas"][0]["answers"]
+            article for article in document["data"] if article["paragraphs"][0]["qas"][0]["answers"]
         ]
         (root / "squad").mkdir(exist_ok=True)
         (root / "squad" / f"{split}-v2.0.json").write_text(json.dumps(document))
