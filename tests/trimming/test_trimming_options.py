@@ -42,12 +42,14 @@ def rows_of(document: dict, stage: str) -> list[dict]:
     return [row for row in every if row.get("stage") == stage]
 
 
-def test_minutes_become_steps_once_and_stay(tmp_path):
+def test_minutes_become_steps_once_and_deeper_tries_more_layers(tmp_path):
     model, data = case("classification", tmp_path)
-    asked = ("--minutes", 0.03, "--layers", "1-2", "--lose", 99)
+    asked = ("--minutes", 0.03, "--deeper", "--lose", 99)
     document = trim(tmp_path, model, data, *asked)
+    assert {cut["layers"] for cut in document["cuts"]} == {1, 2, 4, 5}
+    assert document["recommended"]["layers"] <= 2  # more layers aren't faster
     (calibrated,) = (one for one in records(document) if one["name"] == "trim.calibrate")
-    assert set(calibrated["summary"]["seconds_per_step"]) == {"1", "2"}
+    assert set(calibrated["summary"]["seconds_per_step"]) == {"1", "2", "4", "5"}
     steps = {row["layers"]: row["steps"] for row in rows_of(document, "healed")}
     n_texts = rows_of(document, "healed")[0]["texts"]
     assert all(1 <= n <= 20 * -(-n_texts // 64) for n in steps.values())
@@ -57,35 +59,23 @@ def test_minutes_become_steps_once_and_stay(tmp_path):
     assert again["cuts"] == document["cuts"]
 
 
-def test_deeper_tries_more_layers(tmp_path):
-    model, data = case("classification", tmp_path)
-    document = trim(tmp_path, model, data, "--deeper", "--lose", 99)
-    assert {cut["layers"] for cut in document["cuts"]} == {1, 2, 4, 5}
-    assert document["recommended"]["layers"] <= 2  # more layers aren't faster
-
-
-def test_fewer_layers_and_fewer_tokens_in_one_folder(tmp_path):
-    model, data = case("classification", tmp_path)
+def test_fewer_layers_and_fewer_tokens_in_half_precision(tmp_path):
+    model, data = case("classification", tmp_path, dtype=torch.float16)
     (tmp_path / "words.txt").write_text("the cat sees a dog\n")
     smaller = ("--vocabulary", tmp_path / "words.txt")
     document = trim(tmp_path, model, data, "--layers", 2, "--lose", 99, *smaller)
-    plain = AutoModelForSequenceClassification.from_pretrained(document["out"])
+    out = Path(document["out"])
+    plain = AutoModelForSequenceClassification.from_pretrained(out)
     base = AutoModelForSequenceClassification.from_pretrained(model)
     assert plain.config.num_hidden_layers == 2
     assert plain.config.vocab_size < base.config.vocab_size
-    assert len(AutoTokenizer.from_pretrained(document["out"])) == plain.config.vocab_size
-    proof = json.loads((Path(document["out"]) / "microtome.json").read_text())
+    assert len(AutoTokenizer.from_pretrained(out)) == plain.config.vocab_size
+    proof = json.loads((out / "microtome.json").read_text())
     assert proof["certificate"]["passed"] is True
     assert any("vocabulary" in edit for edit in proof["edits"])
-
-
-def test_half_precision_stays_half_precision(tmp_path):
-    model, data = case("classification", tmp_path, dtype=torch.float16)
-    document = trim(tmp_path, model, data, "--layers", 2, "--lose", 99)
-    healed = [
-        folder / "healed" for folder in (Path(document["run"]) / "checkpoints").iterdir()
-    ]  # fmt: skip
-    for folder in (model, Path(document["out"]), *healed):
+    healed = [entry / "healed" for entry in (Path(document["run"]) / "checkpoints").iterdir()]
+    assert len(healed) == 1
+    for folder in (model, out, *healed):
         with safe_open(folder / "model.safetensors", "pt") as stored:
             dtypes = {stored.get_tensor(name).dtype for name in stored.keys()}  # noqa: SIM118
         assert dtypes == {torch.float16}, folder
@@ -155,13 +145,3 @@ def test_an_embedder_is_healed_on_a_search(tmp_path):
     # Other data is scored, too: a cut that costs nothing on one may cost much on another.
     others = [r for r in records(document) if any(row.get("stage") == "also" for row in r["rows"])]
     assert [record["columns"]["task"] for record in others] == ["micro-similarity"]
-
-
-def test_a_tagger_is_healed_on_plain_texts(tmp_path):
-    model, data = case("tokens", tmp_path)
-    texts = tmp_path / "texts.txt"
-    texts.write_text("\n".join(dict.fromkeys(sentences(N_TRAIN))) + "\n")
-    document = trim(tmp_path, model, data, "--text", texts, "--lose", 99, "--layers", 2)
-    (healed,) = rows_of(document, "healed")
-    assert healed["texts"] == len(texts.read_text().splitlines())
-    assert healed["diverged"] is None

@@ -8,7 +8,7 @@ import pytest
 from microtome.experiments.field.trim.report import Wish, recommended
 from support.trimming.judged_rows import judged_rows
 
-N_ROWS, N_CUTS, N_DRAWS = 300, 3, 200
+N_ROWS, N_CUTS, N_DRAWS = 300, 2, 200
 BASE_SCORE = 0.85
 
 

@@ -17,14 +17,19 @@ def judged_rows(
 ) -> list[dict[str, Any]]:
     """What a trim says of a base and its cuts (layers, right or wrong for every row)."""
     halves = Halves.of(len(base), None)
-    every = {"": (N_LAYERS, base), **cuts}
+    about = {"stage": "judged", "one_answer": False, "constant_value": constant}
+    # All that is asked of the base is what it scores.
+    scores = {"value": base[halves.scoring].mean(), "pick_value": base[halves.picking].mean()}
+    whole = {**about, "edit": "", "layers": N_LAYERS, "healed": False, "speed": 1.0, **scores}
     return [
-        {
-            "stage": "judged", "edit": edit, "layers": layers, "healed": bool(edit),
-            "speed": N_LAYERS / layers, "one_answer": False, "constant_value": constant,
-            **halves.columns(right, base, "accuracy"),
-        }
-        for edit, (layers, right) in every.items()
+        whole,
+        *(
+            {
+                **about, "edit": edit, "layers": layers, "healed": True,
+                "speed": N_LAYERS / layers, **halves.columns(right, base, "accuracy"),
+            }
+            for edit, (layers, right) in cuts.items()
+        ),
     ]  # fmt: skip
 
 
