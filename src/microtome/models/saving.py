@@ -36,6 +36,7 @@ def save(
     certificate: Mapping[str, object] | None = None,
     prove: Callable[[Path], Mapping[str, object] | None] | None = None,
     story: str = "",
+    training: Mapping[str, object] | None = None,
     max_shard_size: str = "5GB",
 ) -> Path:
     """Write ``model`` to the new or empty folder ``out``, in the dtype of its base.
@@ -47,7 +48,7 @@ def save(
     too. It appears complete, or not at all.
     ``prove`` is handed the folder with the weights in it before it gets its name, and gives the
     certificate; if it raises, nothing is left. ``story`` is a sentence or two for the card on what
-    happened besides the edits.
+    happened besides the edits, ``training`` the record of it for ``microtome.json``.
     """
     target = Path(out).expanduser()
     check_empty(target)
@@ -79,7 +80,8 @@ def save(
         )
         # A folder's name may have bytes that aren't text.
         (folder / "README.md").write_text(card, encoding="utf-8", errors="replace")
-        history = json.dumps(_history(provenance, certificate), indent=2)
+        recorded = {} if training is None else {"training": dict(training)}
+        history = json.dumps(_history(provenance, certificate) | recorded, indent=2)
         (folder / HISTORY).write_text(history + "\n", encoding="utf-8")
     return target
 

@@ -114,12 +114,13 @@ def request(
     if lose is None and speed is None:
         lose = 1.0
     out = out.expanduser()
-    check_empty(out)
+    place = folder or out.with_name(f"{out.name}.trim")
+    wish = Wish(None if lose is None else lose / 100, speed)
+    if not is_stored_choice(place, wish, out, vocabulary):
+        check_empty(out)
     experiment = find_experiment(TRIM)
     asked = {name: value for name, value in (settings or {}).items() if value is not None}
     subject = experiment.subject(model, data, asked, revision=revision)
-    wish = Wish(None if lose is None else lose / 100, speed)
-    place = folder or out.with_name(f"{out.name}.trim")
     return TrimRequest(subject, asked, place, out, wish, vocabulary)
 
 

@@ -224,16 +224,16 @@ def subject_of(
     found = Subject(model, source.path, content_hash(source.path), head, data, None, embeds)
     if not needs_rows and data.is_empty:
         return found
-    found = _with_rows(found, data)
+    found = with_rows(found, data)
     is_labelled = found.dataset.task.kind != "text"
     if is_labelled and trains and data.is_file and not found.has_task_head:
-        found = _with_rows(found, replace(found.data, held_out=True))
+        found = with_rows(found, replace(found.data, held_out=True))
     if not len(found.dataset):
         raise DataError(f"{found.task} {found.dataset.split} has no rows")
     return found
 
 
-def _with_rows(subject: Subject, data: DataSpec) -> Subject:
+def with_rows(subject: Subject, data: DataSpec) -> Subject:
     """The subject with the rows of ``data``, of the kind that its head is for.
 
     A kind that was asked for stays as it is, and so do single texts with a number.

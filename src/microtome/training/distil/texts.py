@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -17,6 +18,7 @@ from microtome.observe.texts import fitted
 from microtome.tasks import Dataset
 from microtome.tasks.encoding.masking import masked
 from microtome.tasks.encoding.texts import EMBEDDED_KINDS
+from microtome.tasks.scoring.labels import label_map
 from microtome.training.distil.lessons import Lessons, base_answers, lessons_of
 from microtome.training.distil.losses import Answer, answer_of
 from microtome.training.finetune.examples import Examples, examples_of, select_texts
@@ -32,8 +34,11 @@ class LessonTexts:
 
     @property
     def has_labels(self) -> bool:
-        """Whether labels count besides the base's answers; an embedder's texts need none."""
-        return self.dataset.task.kind not in (*EMBEDDED_KINDS, "text")
+        """Whether labels count besides the base's answers.
+
+        An embedder's texts need none, and a number's scale needn't be that of the base's output.
+        """
+        return self.dataset.task.kind not in (*EMBEDDED_KINDS, "text", "regression")
 
     @property
     def answer(self) -> Answer:
@@ -63,7 +68,7 @@ class LessonTexts:
             return Examples(kind, fitted(embedded, family.n_positions), torch.zeros(len(alone)))
         encoded = encode_for(self.base, self.tokenizer, rows)
         if self.has_labels:
-            return examples_of(rows, encoded, family)
+            return self._in_order_of_outputs(examples_of(rows, encoded, family))
         if self.answer == "hidden token":
             encoded = masked(encoded, rows, self.tokenizer)
         own = fitted(encoded, family.n_positions)
@@ -71,6 +76,17 @@ class LessonTexts:
             chosen = np.sort(np.random.default_rng(0).permutation(len(own))[:n_texts])
             own, _ = select_texts(own, chosen)
         return Examples(kind, own, torch.zeros(len(own)))
+
+    def _in_order_of_outputs(self, examples: Examples) -> Examples:
+        """Labels as the head's outputs: a checkpoint may have them in another order."""
+        task, config = self.dataset.task, self.base.config
+        if task.kind not in ("classification", "multilabel"):
+            return examples
+        order = torch.tensor(label_map(task, config.id2label, config.num_labels)[0])
+        targets = examples.targets
+        if task.kind == "classification":
+            return replace(examples, targets=order[targets])
+        return replace(examples, targets=targets[:, torch.argsort(order)])
 
     def answers(self, n_texts: int) -> NDArray[np.float32]:
         """What the base answers to so many texts."""
@@ -81,3 +97,24 @@ class LessonTexts:
         examples = replace(self.examples(n_texts), pairs=None)
         labelled = self.has_labels
         return lessons_of(self.base, self.answer, examples, answers, has_labels=labelled)
+
+
+def without_measured(dataset: Dataset, measured: Dataset) -> Dataset:
+    """The rows of ``dataset`` whose texts aren't measured, but for capitals and punctuation.
+
+    The documents of a search are both: they are what it is run on.
+    """
+    if dataset.task.kind == "retrieval":
+        return dataset
+    alone = dataset.task.kind == "text"
+    seen = {
+        _plain(*texts)
+        for row in measured.rows()
+        for texts in (((row.text,), (row.pair or "",)) if alone else ((row.text, row.pair or ""),))
+    }
+    kept = [i for i, row in enumerate(dataset.rows()) if _plain(row.text, row.pair or "") not in seen]
+    return dataset if len(kept) == len(dataset) else dataset.select(np.array(kept, dtype=np.int64))
+
+
+def _plain(*texts: str) -> str:
+    return " ".join(re.sub(r"\W+", " ", " ".join(texts).lower()).split())

@@ -32,9 +32,9 @@ class Candidate:
         return len(self.order)
 
 
-def sizes_of(n_layers: int, *, deeper: bool = False) -> list[int]:
-    """Every number of layers that there are candidates of."""
-    return [*range(1, n_layers), *(_deeper_sizes(n_layers) if deeper else ())]
+def deeper_sizes(n_layers: int) -> tuple[int, ...]:
+    """One layer more, and half as many again."""
+    return tuple(dict.fromkeys((n_layers + 1, n_layers + (n_layers + 1) // 2)))
 
 
 def candidates(n_layers: int, rules: DepthRules, sizes: Sequence[int]) -> list[Candidate]:
@@ -97,14 +97,10 @@ def healed_sizes(sizes: Sequence[int], asked: Sequence[int] | None) -> list[int]
     return [sizes[round(i * step)] for i in range(MOST_HEALED)]
 
 
-def _deeper_sizes(n_layers: int) -> tuple[int, int]:
-    return n_layers + 1, n_layers + (n_layers + 1) // 2
-
-
 def _deeper(n_layers: int, rules: DepthRules) -> list[Candidate]:
     """One layer more, whichever is duplicated; and half as many again by the papers' rule."""
     singles = [] if rules.shared else [f"duplicate({layer})" for layer in range(n_layers)]
-    rule = [f"extend({size})" for size in _deeper_sizes(n_layers)]
+    rule = [f"extend({size})" for size in deeper_sizes(n_layers)]
     made = {one.order: one for text in (*singles, *rule) if (one := _made(text, n_layers, rules))}
     return [one for one in made.values() if one.layers > n_layers]
 

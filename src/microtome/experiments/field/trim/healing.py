@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers import PreTrainedModel
 
 from microtome import files
 from microtome.edits import parse
@@ -23,7 +23,7 @@ from microtome.surgery.proof import rounded
 from microtome.training.distil.lessons import LABEL_SHARE, Lessons
 from microtome.training.finetune.loop import train
 from microtome.training.finetune.state import Workplace
-from microtome.training.recipe import Recipe, Seeds
+from microtome.training.recipe import Recipe, Seeds, derived
 
 HEALED = "healed"  # the stage, and the folder within the trial's checkpoint
 RECORD = "healing.json"
@@ -46,7 +46,6 @@ class Healing:
     """One size: how its cuts are trained, and how the better one is found."""
 
     base: PreTrainedModel
-    tokenizer: PreTrainedTokenizerBase
     lessons: Lessons
     request: Mapping[str, Any]
     context: Context
@@ -89,7 +88,7 @@ class Healing:
         workplace = Workplace(self.context.scratch / name, asked, minutes=SAVE_MINUTES)
         workplace.prepare()
         train(
-            cut, self.lessons, recipe, seeds=Seeds.of(self.request["seed"]), workplace=workplace,
+            cut, self.lessons, recipe, seeds=Seeds.of(derived(self.request["seed"], stage)), workplace=workplace,
             dropout=False,
             progress=lambda step: self.context.report(
                 f"{edit}: step {step.step} of {step.n_steps}, loss {step.loss:.3f}"
@@ -121,9 +120,9 @@ class Healing:
         certificate = certify_weights(parse(edit), self.base, cut).require()
         record = {
             "schema_version": 1, "edit": edit, "answer": self.lessons.answer,
-            "texts": len(self.lessons), "n_steps": n_steps, "seed": self.request["seed"],
+            "texts": len(self.lessons), "seed": self.request["seed"],
             "label_share": LABEL_SHARE if self.lessons.has_labels else 0.0,
-            **self._recipe.as_json(),
+            "trial": self.context.hash, **self._recipe.as_json(), "steps": n_steps,
         }  # fmt: skip
 
         def add_record(folder: Path) -> Mapping[str, object]:

@@ -124,5 +124,7 @@ def mark_frontier(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _beats(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    as_fast = one["layers"] <= other["layers"]
-    return bool(as_fast and one["pick_value"] > other["pick_value"])
+    ours, theirs = one["pick_value"], other["pick_value"]
+    if one["layers"] < other["layers"]:
+        return bool(ours >= theirs)
+    return bool(one["layers"] == other["layers"] and ours > theirs)

@@ -24,7 +24,7 @@ from microtome.experiments.field.trim.healing import HEALED, Healing
 from microtome.experiments.field.trim.judging import Halves, Measured, mark_frontier
 from microtome.experiments.field.trim.plan import TEXT
 from microtome.experiments.kit.stored_predictions import score_on
-from microtome.experiments.kit.trial_inputs import opened_model, training_rows
+from microtome.experiments.kit.trial_inputs import opened_model, opened_rows, training_rows
 from microtome.families import adapt
 from microtome.models.costs import cost
 from microtome.models.loading import load
@@ -34,7 +34,7 @@ from microtome.surgery import apply
 from microtome.tasks.data_spec import DataSpec
 from microtome.tasks.reading.opening import open_data
 from microtome.tasks.task import UNIT_OF
-from microtome.training.distil.texts import LessonTexts
+from microtome.training.distil.texts import LessonTexts, without_measured
 from microtome.training.finetune.loop import Step, train
 from microtome.training.recipe import Recipe, Seeds
 
@@ -139,8 +139,10 @@ def _texts(
     """The file of texts that was named, else the training rows with their labels."""
     text = context.where.get(TEXT)
     if text is not None:
-        return LessonTexts(base, tokenizer, open_data(DataSpec(path=Path(text), kind="text")))
-    return LessonTexts(base, tokenizer, training_rows(request, context)[0])
+        rows = open_data(DataSpec(path=Path(text), kind="text"))
+    else:
+        rows = training_rows(request, context)[0].fraction(request["fraction"])
+    return LessonTexts(base, tokenizer, without_measured(rows, opened_rows(request, context)))
 
 
 def _budget(request: Mapping[str, Any], context: Context, texts: LessonTexts) -> Budget:
@@ -171,13 +173,13 @@ def heal(request: Mapping[str, Any], context: Context) -> Result:
     stored = _need_with(context, ANSWERS)
     budget, size = _budget(request, context, texts), request["layers"]
     ranked = _screened(context, size)
+    contest = measured.to_screen(request["rows_at_most"])
     healing = Healing(
         base=measured.model,
-        tokenizer=measured.tokenizer,
         lessons=texts.lessons(budget.n_texts, stored[ANSWERS]),
         request=request,
         context=context,
-        pick_score=lambda model: measured.pick_score(measured.answers(model)),
+        pick_score=lambda model: score_on(contest.outcome(contest.answers(model))),
     )
     done = healing.run(ranked, budget.steps[size])
     about = {

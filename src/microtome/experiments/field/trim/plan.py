@@ -17,7 +17,7 @@ from typing import Any
 
 from microtome.errors import DataError, RequestError
 from microtome.experiments.field.trim.budget import check_enough
-from microtome.experiments.field.trim.candidates import healed_sizes, sizes_of
+from microtome.experiments.field.trim.candidates import deeper_sizes, healed_sizes
 from microtome.experiments.kit import arms
 from microtome.experiments.kit.arms import head_to_score
 from microtome.experiments.kit.judging import METRIC, chosen_metric
@@ -29,12 +29,13 @@ from microtome.experiments.kit.subject import (
     TRAINING,
     Subject,
     file_input,
-    subject_of,
+    with_rows,
 )
 from microtome.models.checkpoint import look_at_fetched
 from microtome.runs import Trial
 from microtome.tasks.catalogue import all_tasks
 from microtome.tasks.data_spec import DataSpec
+from microtome.tasks.reading.beir import beir_splits, is_beir
 from microtome.tasks.reading.opening import open_data, open_training
 
 SECTION = "Not of the papers: cut, heal, choose"
@@ -75,8 +76,9 @@ class _Plan:
     @property
     def sizes(self) -> list[int]:
         """The numbers of layers that are healed."""
-        every = sizes_of(self.layers.count, deeper=self.settings["deeper"])
-        return healed_sizes(every, self.settings["layers"])
+        count = self.layers.count
+        more = deeper_sizes(count) if self.settings["deeper"] else ()
+        return [*healed_sizes(range(1, count), self.settings["layers"]), *more]
 
     def trial(
         self, name: str, request: Mapping[str, Any], needs: Sequence[Trial], label: str,
@@ -104,10 +106,14 @@ class _Plan:
 
 def plan(subject: Subject, settings: Mapping[str, Any]) -> list[Trial]:
     """Screen, time, calibrate, let the base answer, heal every size, judge."""
-    _check(subject, settings)
+    _check_settings(subject, settings)
     subject = _measured_apart(subject, settings)
+    _check_rows(subject, settings)
     made = _Plan(subject, settings, layers_of(subject.model_path), head_to_score(subject, settings))
-    healing = {"sizes": made.sizes, "batch_size": BATCH, "learning_rate": settings["healing_rate"]}
+    healing = {
+        "sizes": made.sizes, "batch_size": BATCH, "learning_rate": settings["healing_rate"],
+        "fraction": float(settings["fraction"]),
+    }  # fmt: skip
     judged = {"metric": chosen_metric(subject, settings)}
     screening = {**judged, "sizes": made.sizes, "rows_at_most": settings["screened_rows"]}
     screen = made.trial(
@@ -121,7 +127,7 @@ def plan(subject: Subject, settings: Mapping[str, Any]) -> list[Trial]:
     answers = made.trial(
         "answer", {**healing, **budget}, calibrated, "let the base answer the texts", learns=True
     )
-    learning = {**judged, **healing, **budget, "seed": settings["seed"]}
+    learning = {**screening, **healing, **budget, "seed": settings["seed"]}
     heals = [
         made.trial(
             "heal", {**learning, "layers": size}, (screen, *calibrated, answers),
@@ -146,9 +152,15 @@ def _measured_apart(subject: Subject, settings: Mapping[str, Any]) -> Subject:
     """The subject, measured on rows that nothing is healed on: of one file, on a side of it."""
     data = subject.data
     is_apart = settings["text"] is not None or data.dev_path is not None or data.held_out
-    if is_apart or not data.is_file:
+    searched = data.path is not None and data.task is None and is_beir(data.path)
+    if is_apart or not (data.is_file or (searched and "train" not in beir_splits(data.path))):
         return subject
-    return subject_of(subject.model, replace(data, held_out=True))
+    if data.split is not None:
+        raise RequestError(
+            f"--split {data.split}: without queries to heal on, a search is divided by its queries",
+            "leave --split out, or name texts to heal on: --text FILE",
+        )
+    return with_rows(subject, replace(data, held_out=True))
 
 
 def _also(subject: Subject, settings: Mapping[str, Any]) -> list[str]:
@@ -170,7 +182,8 @@ def _other_rows(made: _Plan, name: str, heals: Sequence[Trial]) -> Trial:
     )
     if spec.path is not None and not spec.path.exists():
         raise RequestError(f"--also expects tasks or files, got {name!r}")
-    other = subject_of(made.subject.model, spec, trains=False)
+    shared = {name: getattr(made.subject.data, name) for name in ("pooling", "prompt")}
+    other = with_rows(made.subject, replace(spec, **shared))
     own, kind = made.subject.dataset.task.kind, other.dataset.task.kind
     if kind != own and not (other.is_used_as_is and made.subject.is_used_as_is):
         raise RequestError(f"--also {name} is {kind} data, and the model is trimmed on {own}")
@@ -180,7 +193,7 @@ def _other_rows(made: _Plan, name: str, heals: Sequence[Trial]) -> Trial:
     )  # fmt: skip
 
 
-def _check(subject: Subject, settings: Mapping[str, Any]) -> None:
+def _check_settings(subject: Subject, settings: Mapping[str, Any]) -> None:
     """Refuse what can't be healed, before anything is measured."""
     minutes, steps, text = (settings[name] for name in ("minutes", "steps", "text"))
     if steps is None and not 0 < minutes < math.inf:
@@ -201,21 +214,23 @@ def _check(subject: Subject, settings: Mapping[str, Any]) -> None:
         )
     if text is None and subject.dataset.split == "train":
         raise RequestError("the training rows are healed on, so others must be measured")
-    if len(subject.dataset) < 4:
-        raise DataError(
-            f"{subject.task} has {len(subject.dataset)} rows: half of them pick a cut, the other"
-            " half score it"
-        )
     if text is not None and not subject.is_used_as_is and next(subject.dataset.rows()).pair:
         raise RequestError(
             f"{subject.task} has pairs of texts, and --text has single ones",
             "leave --text out: the training rows are healed on",
         )
-    _check_texts(subject, text)
 
 
-def _check_texts(subject: Subject, text: str | None) -> None:
-    """Refuse a file that has too few texts to heal on; a named task has enough."""
+def _check_rows(subject: Subject, settings: Mapping[str, Any]) -> None:
+    """Refuse rows that can't be halved, and a file that has too few texts to heal on."""
+    rows, text = subject.dataset, settings["text"]
+    clusters = rows.scored_clusters
+    n_units = rows.n_scored if clusters is None else len(set(clusters.tolist()))
+    if n_units < 4:
+        raise DataError(
+            f"{subject.task} has {n_units} independent rows to measure: half of them pick a cut,"
+            " the other half score it"
+        )
     if text is not None:
         rows = open_data(DataSpec(path=Path(text), kind="text"))
     elif subject.data.is_file:

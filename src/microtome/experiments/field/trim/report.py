@@ -46,7 +46,8 @@ def recommended(rows: TidyRows, wish: Wish) -> TidyRow | None:
     """
     if not learning.has_learnt([_where_picked(base_of(rows))]):
         return None
-    fit = [row for row in cuts_of(rows) if _fits(row, wish)]
+    layers = base_of(rows)["layers"]
+    fit = [row for row in cuts_of(rows) if row["layers"] < layers and _fits(row, wish)]
     if wish.speed is not None:
         return max(fit, key=lambda row: row["pick_value"], default=None)
     return min(fit, key=lambda row: (row["layers"], -row["pick_value"]), default=None)
@@ -77,8 +78,8 @@ def sentence(rows: TidyRows, wish: Wish) -> str:
         )
     cut = recommended(rows, wish)
     if cut is not None:
-        return f"{_kept(cut, base)}: {_price(cut, base)}."
-    cuts = [row for row in cuts_of(rows) if not row["one_answer"]]
+        return f"{_kept(cut, base)}: {_price(cut, base)}.{_caveat(cut, wish)}"
+    cuts = [r for r in cuts_of(rows) if r["layers"] < base["layers"] and not r["one_answer"]]
     if not cuts:
         return "Every cut gives one answer only: none is recommended."
     return f"{_why_none(cuts, wish)} The nearest: {_nearest(cuts, base, wish)}."
@@ -101,6 +102,16 @@ def _price(cut: TidyRow, base: TidyRow) -> str:
     smaller = 1 - cut["parameters"] / base["parameters"]
     size = f"{percent(smaller)} smaller" if smaller >= 0 else f"{percent(-smaller)} larger"
     return f"{changed} of {cut['metric']}, {speed}, {size}"
+
+
+def _caveat(cut: TidyRow, wish: Wish) -> str:
+    """A choice on some rows is no promise for others."""
+    if wish.lose is None or cut["low"] > -wish.lose:
+        return ""
+    return (
+        f" The {cut['n']:,} {cut['unit']} that score it don't exclude a loss of more than"
+        f" {_points(wish.lose)}; those that picked it do."
+    )
 
 
 def _why_none(cuts: TidyRows, wish: Wish) -> str:
@@ -131,8 +142,21 @@ def _nearest(cuts: TidyRows, base: TidyRow, wish: Wish) -> str:
 
 def finding(rows: TidyRows) -> str:
     """The recommendation for a point, how much was tried, and what other data says."""
-    parts = (sentence(rows, Wish()), _tried(rows), _diverged(rows), _elsewhere(rows))
+    parts = (
+        sentence(rows, Wish()), _deeper(rows), _tried(rows), _diverged(rows),
+        elsewhere(rows, recommended(rows, Wish())),
+    )  # fmt: skip
     return " ".join(part for part in parts if part)
+
+
+def _deeper(rows: TidyRows) -> str:
+    """Whether more layers help, where they were tried."""
+    base = base_of(rows)
+    more = [row for row in cuts_of(rows) if row["layers"] > base["layers"]]
+    if not more:
+        return ""
+    best = max(more, key=lambda row: row["pick_value"])
+    return f"More depth: {_kept(best, base)}: {_price(best, base)}."
 
 
 def _tried(rows: TidyRows) -> str:
@@ -147,12 +171,11 @@ def _diverged(rows: TidyRows) -> str:
     lost = [row["layers"] for row in rows if row["stage"] == "healed" and row["diverged"]]
     if not lost:
         return ""
-    return f"The healing of {format_ranges(sorted(lost))} layers diverged: take a smaller rate."
+    return f"The healing of {format_ranges(sorted(lost))} layers diverged: take a smaller --healing-rate."
 
 
-def _elsewhere(rows: TidyRows) -> str:
-    """What the recommended cut, or the smallest healed one, costs on the other data."""
-    cut = recommended(rows, Wish())
+def elsewhere(rows: TidyRows, cut: TidyRow | None) -> str:
+    """What a cut costs on the other data; empty where there is none."""
     found = [
         f"{row['task']} {change(row['delta'], row['low'], row['high'])}"
         for row in rows
