@@ -155,3 +155,10 @@ def test_fewer_texts_are_among_the_more(tmp_path):
 
     assert len(texts.examples(10).texts) == 10
     assert lines(10) < lines(48)
+
+
+def test_of_a_search_documents_are_texts_too(tmp_path):
+    texts = lesson_texts("retrieval", tmp_path, n=12)
+    assert texts.n_texts == 12 + 15  # queries and documents
+    assert len(texts.examples(27).texts) == 27
+    assert len(texts.examples(10).texts) == len(texts.answers(10)) == 10
