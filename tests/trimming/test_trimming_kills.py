@@ -61,10 +61,8 @@ undisturbed, killed = map(Path, sys.argv[1:3])
 assert os.waitpid(start(undisturbed), 0)[1] == 0
 moments = [
     lambda: (killed / "run.json").exists(),
-    lambda: n_stored(killed) >= 1,
     lambda: n_stored(killed) >= 3,
     lambda: has(killed, "*.finetuning"),
-    lambda: has(killed, "then-*.finetuning/*"),
     lambda: has(killed, "then-*.finetuning/*"),
     lambda: has(killed, "healing.json"),
     lambda: n_stored(killed) >= 5,
@@ -92,7 +90,7 @@ def runs(tmp_path_factory):
     root = tmp_path_factory.mktemp("kills")
     model, data = case("classification", root)
     undisturbed, killed = root / "undisturbed", root / "killed"
-    wish = ["--steps", "120", "--layers", "2", "--lose", "99"]
+    wish = ["--steps", "100", "--layers", "2", "--lose", "99"]
     places = [str(place) for place in (undisturbed, killed, model)]
     settings = {"MICROTOME_CACHE": str(root / "cache"), "OMP_NUM_THREADS": "1"}
     done = subprocess.run(
@@ -112,9 +110,9 @@ def files(folder: Path) -> dict[str, bytes]:
 def test_the_kills_came_while_there_was_something_to_lose(runs):
     undisturbed, _, kills = runs
     n_trials = len(json.loads((undisturbed / "run.json").read_text())["trials"])
-    assert len(kills) >= 7
-    assert sum(was_killed for was_killed, _ in kills) >= 6
-    assert sum(n_stored < n_trials for _, n_stored in kills) >= 5
+    assert len(kills) >= 6
+    assert sum(was_killed for was_killed, _ in kills) >= 5
+    assert sum(n_stored < n_trials for _, n_stored in kills) >= 4
 
 
 def test_a_killed_trim_ends_with_the_same_table_times_apart(runs):
