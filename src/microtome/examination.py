@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from microtome.comparing.page import COMPARISON, comparison_page
-from microtome.errors import RequestError, install_command
+from microtome.errors import DataError, RequestError, install_command
 from microtome.experiments import Subject, find_experiment, subject_of
 from microtome.models.checkpoint import look_at_fetched
 from microtome.models.source import embedded_names, minilm_folder
@@ -72,6 +72,7 @@ class ExaminationRequest:
     subject: Subject
     folder: Path
     wanted: tuple[Wanted, ...]
+    left_out: Mapping[str, str]  # parts that can't be run here, and why
 
 
 @dataclass(frozen=True)
@@ -146,10 +147,20 @@ def request(
         "layer-removal": training,
         "decoding": {},
     }
-    if look_at_fetched(subject.model_path).stack.n_layers < 2:
-        without = (*without, "trim")  # there is nothing to cut
+    left_out = {} if TRIM in without else _why_no_trim(subject, settings[TRIM])
+    without = (*without, *left_out)
     wanted = tuple(Wanted(part, settings[part]) for part in PARTS if part not in without)
-    return ExaminationRequest(subject, folder, wanted)
+    return ExaminationRequest(subject, folder, wanted, left_out)
+
+
+def _why_no_trim(subject: Subject, settings: Mapping[str, Any]) -> dict[str, str]:
+    """Why a trim isn't possible here, where it isn't: no training rows, a single layer."""
+    experiment = find_experiment(TRIM)
+    try:
+        experiment.plan(subject, experiment.settings(settings))
+    except (RequestError, DataError) as error:
+        return {TRIM: error.message}
+    return {}
 
 
 def _cheap_rows(subject: Subject) -> int:

@@ -192,6 +192,8 @@ def examine(
         recipe={"fraction": fraction, **recipe}, out=out, revision=revision,
     )  # fmt: skip
     log(f"examining {request.subject.model} on {request.subject.task} → {request.folder}")
+    for part, why in request.left_out.items():
+        log(f"{part} is left out: {why}")
     where = Workers(executor, workers, (device,), ray_address, retry_failed, not quiet)
     done = examination.examine(request, workers=where)
     show(done.as_json(), as_json=json, for_people=lambda console: _draw(console, done))

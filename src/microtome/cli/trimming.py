@@ -24,7 +24,8 @@ Run = Annotated[
     Path | None, typer.Option("--run", help="The run's folder. Default: OUT.trim, next to OUT.")
 ]
 Lose = Annotated[
-    float | None, typer.Option("--lose", help="Points that it may lose. Default: 1, or any.")
+    float | None,
+    typer.Option("--lose", help="Points that it may lose; 1 unless --speed is given."),
 ]
 Speed = Annotated[
     str | None, typer.Option("--speed", help="How fast at least, as 2x: then the best that is.")
@@ -53,7 +54,7 @@ SmallerVocabulary = Annotated[
 ]
 
 
-@takes_data(without=("split",))
+@takes_data(without=("split", "seed"))
 @takes_recipe
 def trim(
     rows: DataSpec,

@@ -67,23 +67,29 @@ def save(
             copy_sentence_files(model, provenance, folder)
         if prove is not None:
             certificate = prove(folder)
-        card = model_card(
-            title=target.resolve().name,
-            architecture=type(model).__name__,
-            provenance=provenance,
-            certificate=certificate,
-            cost=cost(model),
-            has_pooler=not lacks_pooler(model),
-            task=getattr(model.config, "microtome_task", None),
-            loader=sentence_loader(model),
-            story=story,
-        )
+        card = _card(model, target.resolve().name, certificate, story)
         # A folder's name may have bytes that aren't text.
         (folder / "README.md").write_text(card, encoding="utf-8", errors="replace")
         recorded = {} if training is None else {"training": dict(training)}
         history = json.dumps(_history(provenance, certificate) | recorded, indent=2)
         (folder / HISTORY).write_text(history + "\n", encoding="utf-8")
     return target
+
+
+def _card(
+    model: PreTrainedModel, title: str, certificate: Mapping[str, object] | None, story: str
+) -> str:
+    return model_card(
+        title=title,
+        architecture=type(model).__name__,
+        provenance=provenance_of(model),
+        certificate=certificate,
+        cost=cost(model),
+        has_pooler=not lacks_pooler(model),
+        task=getattr(model.config, "microtome_task", None),
+        loader=sentence_loader(model),
+        story=story,
+    )
 
 
 def encoder_path(model: PreTrainedModel) -> str:

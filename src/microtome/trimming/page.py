@@ -19,9 +19,19 @@ CHOICE = "choice.json"
 """In the run's folder: the wish isn't part of the run's request, since it changes no trial."""
 
 
-def store_choice(folder: Path, wish: Wish, out: Path | None) -> None:
+def store_choice(folder: Path, wish: Wish, out: Path | None, vocabulary: Path | None) -> None:
     """Remember what was wished for, and where the chosen model is."""
-    files.write_json(folder / CHOICE, {**asdict(wish), "out": None if out is None else str(out)})
+    files.write_json(folder / CHOICE, _choice(wish, out, vocabulary))
+
+
+def is_stored_choice(folder: Path, wish: Wish, out: Path, vocabulary: Path | None) -> bool:
+    """Whether ``out`` is where this very wish was stored: then what is there is its model."""
+    return bool(files.read_json(folder / CHOICE) == _choice(wish, out, vocabulary))
+
+
+def _choice(wish: Wish, out: Path | None, vocabulary: Path | None) -> dict[str, Any]:
+    places = {"out": out, "vocabulary": vocabulary}
+    return {**asdict(wish), **{k: None if p is None else str(p) for k, p in places.items()}}
 
 
 def trim_page(result: RunResult) -> Page:

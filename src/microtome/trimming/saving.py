@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -30,12 +30,13 @@ def save_cut(
     *,
     vocabulary: Path | None = None,
     pooling: str | None = None,
-    scores: str = "",
+    scores: Callable[[PreTrainedModel], str] = lambda model: "",
 ) -> Certificate:
     """Write the cut of ``base`` by ``edit`` to ``out``; ``healed`` is its folder after training.
 
     The cut itself is proven on the base's weights, as ``operate`` proves it; of the trained weights
-    it is proven that the folder gives what they compute. ``scores`` are for the card. An encoder
+    it is proven that the folder gives what they compute. ``scores`` gives the card's
+    words on the model that is saved. An encoder
     that was pooled by name (``pooling``) becomes a sentence-transformers folder.
     """
     smaller = () if vocabulary is None else (Vocabulary(vocabulary),)
@@ -50,7 +51,7 @@ def save_cut(
         return proven[-1].as_json()
 
     if healed is None:
-        save(cut, out, prove=prove, story=scores)
+        save(cut, out, prove=prove, story=scores(cut))
         return proven[-1]
     with tempfile.TemporaryDirectory() as place:
         save(cut, Path(place) / "cut", prove=prove)
@@ -60,13 +61,15 @@ def save_cut(
     def prove_trained(folder: Path) -> Mapping[str, object]:
         _write_modules(kept, folder)
         shutil.copyfile(healed / RECORD, folder / RECORD)
-        before = (replace(check, name=f"before healing: {check.name}") for check in proven[0].checks)
+        before = (
+            replace(check, name=f"before healing: {check.name}") for check in proven[0].checks
+        )
         checks = (*before, *healed_checks(kept, folder))
         proven.append(Certificate(checks, proven[0].warnings).require())
         return proven[-1].as_json()
 
     record = files.read_json(healed / RECORD)
-    story = f"{_training(record)} {scores}".strip()
+    story = f"{_training(record)} {scores(kept)}".strip()
     save(kept, out, prove=prove_trained, story=story, training=record)
     return proven[-1]
 

@@ -8,18 +8,33 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+from transformers import PreTrainedModel
+
 from microtome.errors import RequestError
 from microtome.experiments import Subject, find_experiment
 from microtome.experiments.field.trim.healing import HEALED
-from microtome.experiments.field.trim.report import Wish, base_of, cuts_of, recommended, sentence
+from microtome.experiments.field.trim.judging import Measured
+from microtome.experiments.field.trim.plan import measured_apart
+from microtome.experiments.field.trim.report import (
+    Wish,
+    base_of,
+    cuts_of,
+    elsewhere,
+    recommended,
+    sentence,
+)
 from microtome.experiments.kit.subject import CHECKPOINT
+from microtome.experiments.kit.wording import change
+from microtome.models import cost, tokenizer_of
 from microtome.models.folders import check_empty
 from microtome.report import html_of, write
 from microtome.report.page import Page
 from microtome.runs import RunResult
 from microtome.study import Study, Wanted, Workers, study
 from microtome.tasks.data_spec import DataSpec
-from microtome.trimming.page import TRIM, store_choice, trim_page
+from microtome.trimming.page import TRIM, is_stored_choice, store_choice, trim_page
 from microtome.trimming.saving import save_cut
 from microtome.views import TidyRow, TidyRows
 
@@ -131,18 +146,55 @@ def trim(wanted: TrimRequest, *, workers: Workers | None = None) -> Trimmed:
     done.check()
     rows = done.part(TRIM).rows
     chosen = recommended(rows, wanted.wish)
-    out = None
-    if chosen is not None:
-        out = wanted.out
-        healed = _healed_folder(done.result, chosen) if chosen["healed"] else None
-        measured = f"On {wanted.subject.task}: {sentence(rows, wanted.wish)}"
-        save_cut(
-            _base_folder(done.result) or wanted.subject.model_path, chosen["edit"], healed, out,
-            vocabulary=wanted.vocabulary, scores=measured + _elsewhere(rows, chosen),
-        )  # fmt: skip
-    store_choice(wanted.folder, wanted.wish, out)
+    out = None if chosen is None else wanted.out
+    store_choice(wanted.folder, wanted.wish, out, wanted.vocabulary)
+    if chosen is not None and not wanted.out.exists():
+        _save(wanted, done.result, rows, chosen)
     page = trim_page(done.result)
     return Trimmed(done, page, write(page, wanted.folder), rows, chosen, out)
+
+
+def _save(wanted: TrimRequest, result: RunResult, rows: TidyRows, chosen: TidyRow) -> None:
+    """Write the chosen cut; with a smaller vocabulary it is scored again, as it is saved."""
+    told = [f"On {wanted.subject.task}: {sentence(rows, wanted.wish)}", elsewhere(rows, chosen)]
+
+    def scores(model: PreTrainedModel) -> str:
+        if wanted.vocabulary is None:
+            return " ".join(filter(None, told))
+        again = scored_again(model, wanted.subject, wanted.settings, stored_answers(result))
+        return " ".join(filter(None, [*told, f"With the smaller vocabulary: {again}."]))
+
+    save_cut(
+        _base_folder(result) or wanted.subject.model_path, chosen["edit"],
+        _healed_folder(result, chosen) if chosen["healed"] else None, wanted.out,
+        vocabulary=wanted.vocabulary, pooling=wanted.subject.data.pooling, scores=scores,
+    )  # fmt: skip
+
+
+def scored_again(
+    model: PreTrainedModel,
+    subject: Subject,
+    settings: Mapping[str, Any],
+    base_answers: NDArray[Any],
+) -> str:
+    """The change of a model from the base on the rows that score, in words."""
+    experiment = find_experiment(TRIM)
+    apart = measured_apart(subject, experiment.settings(settings))
+    tokenizer = tokenizer_of(model)
+    assert tokenizer is not None  # its vocabulary was made smaller
+    measured = Measured(model, tokenizer, apart.dataset, settings.get("metric"))
+    base, found = measured.outcome(base_answers), measured.outcome(measured.answers(model))
+    columns = measured.halves.columns(found, base, measured.metric)
+    size = f"{cost(model).parameters / 1e6:.1f} million parameters"
+    return f"{change(columns['delta'], columns['low'], columns['high'])}, {size}"
+
+
+def stored_answers(result: RunResult) -> NDArray[Any]:
+    """The whole model's answers to the measured rows."""
+    (screened,) = [one for one in result.records.values() if one.name == "trim.screen"]
+    with np.load(result.folder / "arrays" / f"{screened.hash}.npz", allow_pickle=False) as stored:
+        answers: NDArray[Any] = stored["base"]
+    return answers
 
 
 def _healed_folder(result: RunResult, chosen: TidyRow) -> Path:
@@ -160,14 +212,3 @@ def _base_folder(result: RunResult) -> Path | None:
     if not trained:
         return None
     return result.folder / "checkpoints" / trained[0].hash / CHECKPOINT
-
-
-def _elsewhere(rows: TidyRows, chosen: TidyRow) -> str:
-    """The chosen cut's change on other data, for the card: it isn't the same everywhere."""
-    found = [
-        f" On {row['task']}: {100 * row['delta']:+.1f} points of {row['metric']}."
-        for row in rows
-        if row["stage"] == "also"
-        and (row["edit"], row["healed"]) == (chosen["edit"], chosen["healed"])
-    ]
-    return "".join(found)

@@ -112,7 +112,9 @@ def without_measured(dataset: Dataset, measured: Dataset) -> Dataset:
         for row in measured.rows()
         for texts in (((row.text,), (row.pair or "",)) if alone else ((row.text, row.pair or ""),))
     }
-    kept = [i for i, row in enumerate(dataset.rows()) if _plain(row.text, row.pair or "") not in seen]
+    kept = [
+        i for i, row in enumerate(dataset.rows()) if _plain(row.text, row.pair or "") not in seen
+    ]
     return dataset if len(kept) == len(dataset) else dataset.select(np.array(kept, dtype=np.int64))
 
 

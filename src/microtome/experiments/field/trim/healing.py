@@ -88,8 +88,8 @@ class Healing:
         workplace = Workplace(self.context.scratch / name, asked, minutes=SAVE_MINUTES)
         workplace.prepare()
         train(
-            cut, self.lessons, recipe, seeds=Seeds.of(derived(self.request["seed"], stage)), workplace=workplace,
-            dropout=False,
+            cut, self.lessons, recipe, seeds=Seeds.of(derived(self.request["seed"], stage)),
+            workplace=workplace, dropout=False,
             progress=lambda step: self.context.report(
                 f"{edit}: step {step.step} of {step.n_steps}, loss {step.loss:.3f}"
             ),

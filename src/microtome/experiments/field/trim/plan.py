@@ -107,7 +107,7 @@ class _Plan:
 def plan(subject: Subject, settings: Mapping[str, Any]) -> list[Trial]:
     """Screen, time, calibrate, let the base answer, heal every size, judge."""
     _check_settings(subject, settings)
-    subject = _measured_apart(subject, settings)
+    subject = measured_apart(subject, settings)
     _check_rows(subject, settings)
     made = _Plan(subject, settings, layers_of(subject.model_path), head_to_score(subject, settings))
     healing = {
@@ -148,12 +148,11 @@ def plan(subject: Subject, settings: Mapping[str, Any]) -> list[Trial]:
     return [*made.head, screen, *times, *calibrated, answers, *heals, judge, *more]
 
 
-def _measured_apart(subject: Subject, settings: Mapping[str, Any]) -> Subject:
+def measured_apart(subject: Subject, settings: Mapping[str, Any]) -> Subject:
     """The subject, measured on rows that nothing is healed on: of one file, on a side of it."""
     data = subject.data
     is_apart = settings["text"] is not None or data.dev_path is not None or data.held_out
-    searched = data.path is not None and data.task is None and is_beir(data.path)
-    if is_apart or not (data.is_file or (searched and "train" not in beir_splits(data.path))):
+    if is_apart or not (data.is_file or _has_no_training_queries(data.path)):
         return subject
     if data.split is not None:
         raise RequestError(
@@ -161,6 +160,10 @@ def _measured_apart(subject: Subject, settings: Mapping[str, Any]) -> Subject:
             "leave --split out, or name texts to heal on: --text FILE",
         )
     return with_rows(subject, replace(data, held_out=True))
+
+
+def _has_no_training_queries(path: Path | None) -> bool:
+    return path is not None and is_beir(path) and "train" not in beir_splits(path)
 
 
 def _also(subject: Subject, settings: Mapping[str, Any]) -> list[str]:

@@ -171,7 +171,8 @@ def _diverged(rows: TidyRows) -> str:
     lost = [row["layers"] for row in rows if row["stage"] == "healed" and row["diverged"]]
     if not lost:
         return ""
-    return f"The healing of {format_ranges(sorted(lost))} layers diverged: take a smaller --healing-rate."
+    sizes = format_ranges(sorted(lost))
+    return f"The healing of {sizes} layers diverged: take a smaller --healing-rate."
 
 
 def elsewhere(rows: TidyRows, cut: TidyRow | None) -> str:
