@@ -110,7 +110,7 @@ def test_too_few_texts_to_heal_on(classifier, tmp_path, capsys):
     assert message == "expected at least 16 texts to heal on, got 9"
     rows(tmp_path, "single", n=12)
     one_file = ["--data", tmp_path / "single-12-0.jsonl"]
-    assert "texts to heal on, got" in refused(capsys, tmp_path, model, *one_file)
+    assert "has 2 independent rows to measure" in refused(capsys, tmp_path, model, *one_file)
 
 
 def test_a_reranker_is_not_healed_on_single_texts(tmp_path, capsys):

@@ -102,14 +102,14 @@ def test_a_healing_that_diverges_leaves_the_untrained_cuts(tmp_path):
     assert [cut["healed"] for cut in document["cuts"]] == [False, False]
     assert "without training" in document["finding"]
     page = (Path(document["run"]) / "report.html").read_text()
-    assert "diverged: take a smaller rate" in page
+    assert "diverged: take a smaller --healing-rate" in page
     assert (Path(document["out"]) / "microtome.json").is_file()
     assert not (Path(document["out"]) / "healing.json").exists()
 
 
 def test_a_base_that_knows_nothing_gets_no_cut(tmp_path):
     model, _ = case("classification", tmp_path)
-    texts = sentences(120)
+    texts = [f"{text}{' old' * (i >= 72)}" for i, text in enumerate(sentences(120))]
     labels = [i % 10 == 0 for i in range(120)]
     random.Random(0).shuffle(labels)
     train = write_rows(tmp_path / "a.csv", texts[:72], labels[:72])

@@ -10,10 +10,10 @@ from microtome.edits import parse
 from microtome.edits.depth import DepthRules
 from microtome.experiments.field.trim.candidates import (
     candidates,
+    deeper_sizes,
     healed_sizes,
     keeping,
     shapes,
-    sizes_of,
     without_one,
 )
 from microtome.families import adapt
@@ -24,7 +24,7 @@ FREE = DepthRules()
 
 
 def test_of_six_layers_every_proper_subset_is_tried():
-    found = candidates(6, FREE, sizes_of(6))
+    found = candidates(6, FREE, range(1, 6))
     subsets = chain.from_iterable(combinations(range(6), size) for size in range(1, 6))
     assert len(found) == 62
     assert {one.order for one in found} == set(subsets)
@@ -65,7 +65,8 @@ def test_shapes_are_different_ascending_and_of_their_size(n_layers):
 def test_every_candidate_is_an_edit_that_can_be_applied(family_type):
     model = tiny_model(family_type, "none")
     stack = adapt(model).stack
-    found = candidates(stack.n_layers, stack.rules, sizes_of(stack.n_layers, deeper=True))
+    sizes = [*range(1, stack.n_layers), *deeper_sizes(stack.n_layers)]
+    found = candidates(stack.n_layers, stack.rules, sizes)
     assert {one.layers for one in found} == {1, 2, 4, 5}
     for one in found:
         assert parse(one.edit).text == one.edit
@@ -80,7 +81,7 @@ def test_every_candidate_is_an_edit_that_can_be_applied(family_type):
 
 
 def test_shared_layers_have_one_candidate_of_every_size():
-    found = candidates(12, DepthRules(shared=True), sizes_of(12))
+    found = candidates(12, DepthRules(shared=True), range(1, 12))
     assert [one.order for one in found] == [(0,) * size for size in range(1, 12)]
 
 
@@ -94,7 +95,8 @@ def test_a_greedy_step_leaves_out_each_layer_once():
 
 
 def test_deeper_tries_every_layer_twice_and_the_papers_rule():
-    assert sizes_of(6, deeper=True) == [1, 2, 3, 4, 5, 7, 9]
+    assert deeper_sizes(6) == (7, 9)
+    assert deeper_sizes(2) == (3,)
     found = candidates(6, FREE, [7, 9])
     single = {tuple(sorted([*range(6), layer])) for layer in range(6)}
     assert {one.order for one in found if one.layers == 7} == single

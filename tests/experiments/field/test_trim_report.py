@@ -34,11 +34,22 @@ def test_the_smallest_cut_that_is_sure_to_lose_less_is_recommended():
     assert recommended(ROWS, Wish(0.001)) is None
 
 
+def test_more_layers_are_told_of_and_never_recommended():
+    deeper = row("duplicate(0)", 7, pick_low=0.01, pick_value=0.99, speed=0.9)
+    assert recommended([BASE, deeper], POINT) is None
+    assert recommended([*ROWS, deeper], POINT) == FOUR
+    assert "More depth: Make 7 layers of 6 by duplicate(0)" in finding([*ROWS, deeper])
+
+
 def test_the_sentence_has_the_cut_and_its_price():
-    assert sentence(ROWS, POINT) == (
+    said = sentence(ROWS, POINT)
+    assert said.startswith(
         "Keep layers 0, 2 to 3, 5 of 6: −0.4 points (−1.1 to +0.3) of accuracy, 1.5× faster,"
         " 33.3 % smaller."
     )
+    assert "don't exclude a loss of more than 1 point" in said
+    sure = [{**FOUR, "low": -0.009} if one is FOUR else one for one in ROWS]
+    assert sentence(sure, POINT).endswith("33.3 % smaller.")
     assert "Keep layers 0, 3, 5 of 6: −2.0 points (−3.0 to −1.0)" in sentence(ROWS, Wish(0.04))
 
 
@@ -155,7 +166,7 @@ def test_the_finding_counts_what_was_tried_and_what_diverged():
     assert "3 cuts tried without training, 2 sizes healed." in said
     assert "diverged" not in said
     lost = [*ROWS, screened(4), healed(4), healed(3, "the training diverged at step 2")]
-    assert "The healing of 3 layers diverged: take a smaller rate." in finding(lost)
+    assert "The healing of 3 layers diverged: take a smaller --healing-rate." in finding(lost)
 
 
 def also(edit: str, is_healed: bool, delta: float) -> dict:

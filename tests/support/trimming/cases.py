@@ -41,8 +41,14 @@ def _logits(model: Path, head: str, family: str, texts: list) -> list[torch.Tens
     return [plain(**tokenizer(*text, return_tensors="pt")).logits[0] for text in texts]
 
 
-def _classified(model: Path, family: str, root: Path) -> list[object]:
+def _texts() -> list[str]:
+    """To heal on, then to measure: none is both, for such texts would be left out."""
     texts = sentences(N_TRAIN + N_DEV)
+    return [*texts[:N_TRAIN], *(f"{text} old old" for text in texts[N_TRAIN:])]
+
+
+def _classified(model: Path, family: str, root: Path) -> list[object]:
+    texts = _texts()
     logits = torch.stack(_logits(model, "classification", family, [(text,) for text in texts]))
     labels = logits.argmax(1).tolist()
     labels = [1 - label if i % 9 == 0 else label for i, label in enumerate(labels)]
@@ -53,7 +59,7 @@ def _classified(model: Path, family: str, root: Path) -> list[object]:
 
 def _tagged(model: Path, family: str, root: Path) -> list[object]:
     blocks = []
-    texts = sentences(N_TRAIN + N_DEV)  # every word is one piece
+    texts = _texts()  # every word is one piece
     for text, found in zip(
         texts, _logits(model, "token-classification", family, [(t,) for t in texts]), strict=True
     ):
@@ -120,5 +126,6 @@ def _hidden(model: Path, family: str, root: Path) -> list[object]:
         optimizer.zero_grad()
     plain.save_pretrained(model)
     (root / "dev.txt").write_text("\n".join(texts[:N_DEV]) + "\n")
-    (root / "more.txt").write_text("\n".join(texts) + "\n")
+    longer = [" ".join([text.split()[0]] * (8 + i % 4)) for i, text in enumerate(texts)]
+    (root / "more.txt").write_text("\n".join(longer) + "\n")
     return ["--data", root / "dev.txt", "--kind", "text", "--text", root / "more.txt"]

@@ -11,7 +11,9 @@ import torch
 from microtome.edits import parse
 from microtome.families import adapt
 from microtome.surgery import apply
+from microtome.tasks import DataSpec, open_data
 from microtome.training.distil.lessons import LABEL_SHARE, Lessons, base_answers
+from microtome.training.distil.texts import without_measured
 from microtome.training.finetune.loop import train
 from microtome.training.recipe import Recipe, Seeds
 from support.tiny import tiny_model
@@ -164,3 +166,31 @@ def test_of_a_search_documents_are_texts_too(tmp_path):
     assert texts.n_texts == 12 + 15  # queries and documents
     assert len(texts.examples(27).texts) == 27
     assert len(texts.examples(10).texts) == len(texts.answers(10)) == 10
+
+
+@pytest.mark.parametrize("job", ["classification", "multilabel"])
+def test_labels_are_taught_in_the_order_of_the_heads_outputs(job, tmp_path):
+    """A checkpoint may name the same labels in another order: its outputs keep their meaning."""
+    texts = lesson_texts(job, tmp_path)
+    labels = texts.dataset.task.labels
+    config = texts.base.config
+    config.id2label = dict(enumerate(labels))
+    targets = texts.examples(texts.n_texts).targets
+    config.id2label = dict(enumerate(reversed(labels)))
+    turned = texts.examples(texts.n_texts).targets
+    expected = len(labels) - 1 - targets if job == "classification" else targets.flip(1)
+    assert torch.equal(turned, expected)
+    assert not torch.equal(turned, targets)
+
+
+def test_texts_that_are_measured_are_not_healed_on(tmp_path):
+    for name, lines in (
+        ("heal", ("The cat sings.", "a red river", "An old cat", "the  CAT sings")),
+        ("dev", ("the cat sings!", "a green river")),
+    ):
+        (tmp_path / f"{name}.txt").write_text("\n".join(lines) + "\n")
+    heal, dev = (
+        open_data(DataSpec(path=tmp_path / f"{name}.txt", kind="text")) for name in ("heal", "dev")
+    )
+    left = [row.text for row in without_measured(heal, dev).rows()]
+    assert left == ["a red river", "An old cat"]
