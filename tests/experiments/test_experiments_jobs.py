@@ -109,7 +109,9 @@ def test_an_examination_uses_the_model_as_it_is(tmp_path, capsys, kind):
     given = ["examine", model, *options(data), "--out", out, "--workers", "0", "--json"]
     assert run(list(map(str, given))) == 0
     document = json.loads(capsys.readouterr().out)
-    assert {part["status"] for part in document["parts"]} == {"done"}
+    statuses = {part["experiment"]: part["status"] for part in document["parts"]}
+    assert statuses.pop("trim") in ("done", "left out")  # few queries can't be divided
+    assert {*statuses.values()} == {"done"}
     records = [json.loads(file.read_text()) for file in (out / "records").glob("*.json")]
     assert "finetuning.train" not in {record["name"] for record in records}
     rows = [row for record in records for row in record["rows"]]

@@ -97,7 +97,7 @@ def test_a_length_cuts_what_is_trained_and_what_is_measured(name, model, tmp_pat
     def rows(n_words, **settings):
         files = (
             write_texts(tmp_path / f"{side}-{n_words}.csv", n, n_words, first=first)
-            for side, n, first in (("train", 24, 0), ("dev", 10, 100))
+            for side, n, first in (("train", 28, 0), ("dev", 10, 100))
         )
         subject = subject_of(str(model), DataSpec(path=next(files), dev_path=next(files)))
         settings = TRAINED[name] | {"epochs": 1, "batch_size": 8, "learning_rate": 3e-3} | settings

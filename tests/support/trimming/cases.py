@@ -49,7 +49,13 @@ def _texts() -> list[str]:
 
 def _classified(model: Path, family: str, root: Path) -> list[object]:
     texts = _texts()
-    logits = torch.stack(_logits(model, "classification", family, [(text,) for text in texts]))
+    inputs = [(text,) for text in texts]
+    first = torch.stack(_logits(model, "classification", family, inputs))
+    plain = AUTO_CLASSES["classification"].from_pretrained(model, dtype="auto")
+    # Answers in equal shares, so that no constant one is good.
+    plain.classifier.bias.data[1] -= (first[:, 1] - first[:, 0]).median().to(plain.dtype)
+    plain.save_pretrained(model)
+    logits = torch.stack(_logits(model, "classification", family, inputs))
     labels = logits.argmax(1).tolist()
     labels = [1 - label if i % 9 == 0 else label for i, label in enumerate(labels)]
     train = write_rows(root / "train.csv", texts[:N_TRAIN], labels[:N_TRAIN])
