@@ -96,6 +96,10 @@ def healing(run: Path, layers: int) -> tuple[float, int]:
     return own["seconds"] + answers, own["rows"][0]["texts"]
 
 
+def budget(options: argparse.Namespace) -> tuple[str, object]:
+    return ("--minutes", options.minutes) if options.steps is None else ("--steps", options.steps)
+
+
 def stsb(options: argparse.Namespace) -> None:
     spec = DataSpec("stsb", DATA / "glue" / "STS-B", kind="similarity")
     dev = open_data(spec)
@@ -111,7 +115,7 @@ def stsb(options: argparse.Namespace) -> None:
         run = options.out / f"stsb-{seed}.trim"
         found = microtome(
             "trim", "minilm", "--task", "stsb", "--data", spec.path, "--text", options.text,
-            "--minutes", options.minutes, "--seed", seed, "--layers", options.layers,
+            *budget(options), "--seed", seed, "--layers", options.layers,
             *(("--also", options.also) if options.also else ()), "--run", run,
             "--out", options.out / f"stsb-{seed}-{time.time_ns()}", "--speed", "1.01",
         )  # fmt: skip
@@ -153,8 +157,8 @@ def classifier(options: argparse.Namespace) -> None:
     for seed in options.seeds:
         run = options.out / f"{options.study}-{seed}.trim"
         found = microtome(
-            "trim", base, "--task", task, "--data", data, "--minutes", options.minutes,
-            "--seed", seed, "--layers", options.layers, "--run", run,
+            "trim", base, "--task", task, "--data", data, *budget(options), "--seed", seed,
+            "--layers", options.layers, "--run", run,
             "--out", options.out / f"{options.study}-{seed}-{time.time_ns()}", "--speed", "1.01",
         )  # fmt: skip
         score = found["baseline"]["score"]
@@ -199,6 +203,7 @@ def main() -> None:
     parser.add_argument("--text", type=Path)
     parser.add_argument("--also", type=Path, help="a csv of pairs with a number: text, pair, label")
     parser.add_argument("--minutes", type=float, default=30.0)
+    parser.add_argument("--steps", type=int, help="of every size, instead of minutes")
     parser.add_argument("--seeds", type=lambda t: [int(s) for s in t.split(",")], default=[0, 1, 2])
     parser.add_argument("--layers", default="2,3,4")
     parser.add_argument("--out", type=Path, default=Path("build/trimming"))
