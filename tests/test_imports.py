@@ -47,7 +47,7 @@ BELOW = {
     },
     "study": {"experiments", "models", "papers", "report", "runs", "views", "errors"},
     "trimming": {
-        "study", "experiments", "surgery", "models", "tasks", "edits", "report", "runs", "views",
+        "study", "experiments", "surgery", "models", "families", "tasks", "edits", "report", "runs", "views",
         "files", "errors",
     },
     "comparing": {"study", "experiments", "tasks", "report", "runs", "errors"},
