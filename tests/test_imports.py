@@ -47,8 +47,8 @@ BELOW = {
     },
     "study": {"experiments", "models", "papers", "report", "runs", "views", "errors"},
     "trimming": {
-        "study", "experiments", "surgery", "models", "families", "tasks", "edits", "report", "runs", "views",
-        "files", "errors",
+        "study", "experiments", "surgery", "models", "families", "tasks", "edits", "report", "runs",
+        "views", "files", "errors",
     },
     "comparing": {"study", "experiments", "tasks", "report", "runs", "errors"},
     "examination": {
