@@ -193,7 +193,7 @@ def test_list_edits_has_the_fixed_shape(capsys):
     named = {item["name"] for item in document["items"]}
     assert named == {
         "extend", "duplicate", "repeat", "remove", "keep", "order", "reinit", "randomize",
-        "disable", "unshare",
+        "disable", "unshare", "vocabulary",
     }  # fmt: skip
 
 

@@ -23,6 +23,7 @@ CASES = {
     "layer-removal": [*TASK, *SHORT],
     "linguistic-features": [*TASK, *SHORT, "--finetune"],
     "reinitialization": [*TASK, "--epochs", "1", "--fractions", "32", "--counts", "0,6,12"],
+    "trim": [*TASK, *SHORT, "--steps", "2", "--layers", "3"],
     "token-links": ["--task", "micro-paraphrase", "--limit", "16", *SHORT, "--finetune"],
     "weight-drift": [*TASK, "--epochs", "1", "--fractions", "32", "--seeds", "0"],
 }

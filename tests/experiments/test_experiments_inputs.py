@@ -121,6 +121,7 @@ CASES = {
     "attention-drift": ("model", {}, {}),
     "attention-drift, from a base": ("tuned", {"base": "model", "again": "other"}, {
         "attention-drift.compare": MEASURES | {"other model"}}),
+    "trim": ("tuned", {"steps": 2, "layers": [1]}, {"trim.answer": LEARNS, "trim.heal": LEARNS}),
     "initialization": ("model", {"heads": 2}, {"initialization.probe_frozen": LEARNS}),
     "linguistic-features": ("model", {"treebank": "trees.conllu", "base": "other"}, {
         "linguistic-features.score_features": MODEL | {"treebank", "other model"}}),

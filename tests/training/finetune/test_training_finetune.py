@@ -34,7 +34,8 @@ def test_every_kind_of_task_trains_scores_and_saves(kind, model, tmp_path):
     train, dev = rows(tmp_path, kind, n=30), rows(tmp_path, kind, n=12, seed=1)
     done = finetune(model, train, dev, recipe=RECIPE, seed=3, out=tmp_path / "out")
     document = done.as_json()
-    assert list(document) == ["model", "task", "edits", "seed", "out", "scores", "primary"]
+    shape = ["model", "task", "edits", "seed", "out", "scores", "primary"]
+    assert [key for key in document if key in shape] == shape
     assert document["primary"] in document["scores"]
     assert json.loads(json.dumps(document))["seed"] == 3
     for score in document["scores"].values():

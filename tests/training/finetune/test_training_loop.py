@@ -13,6 +13,7 @@ from transformers import get_linear_schedule_with_warmup
 from microtome.errors import Diverged, RequestError
 from microtome.families import adapt
 from microtome.observe.evaluation import encode_for
+from microtome.training.finetune import examples as batching
 from microtome.training.finetune import loop
 from microtome.training.finetune.examples import Batches, examples_of
 from microtome.training.finetune.freezing import dropped_layers
@@ -132,7 +133,7 @@ def test_out_of_memory_halves_the_micro_batch_and_keeps_the_effective_one(
     enough, examples = prepared(tmp_path, **STILL)
     train(enough, examples, recipe, seeds=SEEDS)
     scarce, _ = prepared(tmp_path, **STILL)
-    real = loop.logits_of
+    real = batching.logits_of
 
     def limited(family, chunk, *, dropped):
         logits = real(family, chunk, dropped=dropped)
@@ -140,7 +141,7 @@ def test_out_of_memory_halves_the_micro_batch_and_keeps_the_effective_one(
             raise error
         return logits
 
-    monkeypatch.setattr(loop, "logits_of", limited)
+    monkeypatch.setattr(batching, "logits_of", limited)
     training = train(scarce, examples, recipe, seeds=SEEDS)
     assert training.micro_batch_size == 4
     assert largest_difference(weights(enough), weights(scarce), but=UNDECIDED) < 1e-4
@@ -152,7 +153,7 @@ def test_other_errors_are_not_taken_for_a_full_memory(tmp_path, monkeypatch):
     def broken(*_, **__):
         raise RuntimeError("something else")
 
-    monkeypatch.setattr(loop, "logits_of", broken)
+    monkeypatch.setattr(batching, "logits_of", broken)
     with pytest.raises(RuntimeError, match="something else"):
         train(model, examples, RECIPE, seeds=SEEDS)
 
