@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from microtome.experiments.kit import learning
 from microtome.experiments.kit.wording import change, counted, percent
 from microtome.values import format_ranges
-from microtome.views import Curve, Series, Table, TidyRow, TidyRows, View, series_of, table_of
+from microtome.views import Cell, Curve, Series, Table, TidyRow, TidyRows, View, series_of, table_of
 
 LOSE = 0.01
 PERCENT = ("value", "value_low", "value_high", "delta", "low", "high", "pick_value", "pick_low")
@@ -213,11 +213,20 @@ def front(rows: TidyRows) -> tuple[View, ...]:
 
 def _table(rows: TidyRows) -> Table:
     columns = (
-        "edit", "layers", "healed", "value", "delta", "low", "high", "parameters", "speed",
-        "latency_ms", "on_frontier",
+        "cut", "layers", "healed", "score", "change", "low", "high", "parameters", "speed", "ms",
     )  # fmt: skip
-    shown = [{**base_of(rows), "edit": "as it is"}, *cuts_of(rows)]
-    return table_of("Every size: best cut, picked on other rows", shown, columns, percent=PERCENT)
+    base = base_of(rows)
+    lines: list[tuple[Cell, ...]] = [
+        ("as it is", base["layers"], "", base["value"], None, None, None, base["parameters"], 1.0,
+         base["latency_ms"])
+    ]  # fmt: skip
+    for row in cuts_of(rows):
+        change_cells = (row["delta"], row["low"], row["high"])
+        prices = (row["parameters"], row["speed"], row["latency_ms"])
+        healed = "yes" if row["healed"] else ""
+        lines.append((row["edit"], row["layers"], healed, row["value"], *change_cells, *prices))
+    title = "The best cut of every size, picked on other rows; ms for one text"
+    return Table(title, columns, tuple(lines), percent=("score", "change", "low", "high"))
 
 
 def views(rows: TidyRows) -> tuple[View, ...]:
