@@ -1,0 +1,1 @@
+"""The local web page on which a model is operated: ``microtome explore``."""
