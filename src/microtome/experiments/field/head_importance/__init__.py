@@ -1,0 +1,1 @@
+"""Which heads and layers the loss depends on: the experiment ``head-importance``."""

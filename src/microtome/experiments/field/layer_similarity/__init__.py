@@ -1,0 +1,1 @@
+"""How alike the states at different depths are: the experiment ``layer-similarity``."""

@@ -1,0 +1,1 @@
+"""Which cheap score tells what a cut will cost: the experiment ``predictors``."""
