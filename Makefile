@@ -64,6 +64,7 @@ wheel: $(STAMP)/test
 	cd build && wheel-check/bin/python -c "import microtome; print(microtome.load, microtome.parse('extend(15)'))"
 	cd build && wheel-check/bin/microtome list edits > /dev/null
 	cd build && wheel-check/bin/python -c "from microtome.tasks.reading.embedded import gold_rows; print(gold_rows('micro-squad', 'dev')[0].text)"
+	cd build && wheel-check/bin/python -c "from importlib.resources import files; page = files('microtome') / 'explorer/static'; print(len((page / 'index.html').read_text()), len((page / 'parts/stack.js').read_text()))"
 	cd build && wheel-check/bin/microtome --version
 	rm -rf build/wheel-check
 

@@ -31,6 +31,7 @@ BENCHMARKS = (
     Benchmark("observe_decode", "decoding of every depth (J2)"),
     Benchmark("observe_attention", "attention statistics (J3)"),
     Benchmark("observe_memory", "memory while the data grow"),
+    Benchmark("explorer", "an edit on the explorer's page"),
     Benchmark("training_probes", "frozen probing on cached states (J4)"),
     Benchmark("training_steps", "fine-tuning steps (J5)"),
     Benchmark("runs_overhead", "what the machinery of runs costs", timed=False),

@@ -23,6 +23,12 @@ SHAPES = {
         "num_attention_heads": 12,
         "intermediate_size": 3072,
     },
+    "12x384": {
+        "hidden_size": 384,
+        "num_hidden_layers": 12,
+        "num_attention_heads": 12,
+        "intermediate_size": 1536,
+    },
     "minilm": {
         "hidden_size": 384,
         "num_hidden_layers": 6,

@@ -19,13 +19,16 @@ PART = re.compile(r"(<!-- generated: ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTAL
 COMMANDS = (
     "examine",
     "trim",
+    "replicate",
     "decode",
     "operate",
     "finetune",
     "evaluate",
     "compare",
+    "explore",
     "run",
     "report",
+    "verify",
     "pretrain",
     "list",
     "cache",
@@ -231,6 +234,13 @@ def experiment_table() -> str:
     return _table(rows)
 
 
+def results() -> str:
+    """The papers' claims, judged from the rows in docs/results."""
+    import results as stored_results
+
+    return stored_results.page()
+
+
 PARTS: dict[str, Callable[[], str]] = {
     "families": families,
     "commands": commands,
@@ -238,6 +248,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "checkpoints": checkpoints,
     "jobs": jobs,
     "experiments": experiment_table,
+    "results": results,
 }
 
 

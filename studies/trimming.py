@@ -1,15 +1,19 @@
-"""`microtome trim` against what people do today: same data, same layers, same minutes.
+"""`microtome trim` against what people do today: same data, same layers, same steps.
 
-python studies/trimming.py stsb --text FILE [--minutes 30] [--seeds 0,1,2] [--layers 2,3,4]
-python studies/trimming.py sst2|mrpc [--minutes 15] …
+python studies/trimming.py stsb --text FILE [--steps 200] [--seeds 0,1,2] [--layers 2,3,4]
+    [--rival 2,3,4]
+python studies/trimming.py sst2|mrpc [--text FILE] [--steps 600] … [--rival 3]
 
 stsb: all-MiniLM on STS-B, healed on unlabelled sentences (one per line in FILE). The rival is
 sentence-transformers' own way to distil into fewer layers: the student keeps the same layers, and
-its trainer learns the base's embeddings by mean squared error on the same sentences, in the same
-batches, for as many seconds as ours took for that size, base's embeddings included.
-sst2, mrpc: all-MiniLM fine-tuned on the task, healed on its training rows. The rival is the usual
-way: the top layers removed, and training on the labels for as many seconds.
-Scores are of the half of the dev rows that nothing was picked on.
+its trainer learns the base's embeddings by mean squared error on the same sentences, in batches of
+the same size, for as many steps.
+sst2, mrpc: all-MiniLM fine-tuned on the task, healed on its training rows, or on the texts of FILE
+without their labels.
+The other rival is the usual way: the top layers removed, and training on the labels for as many
+steps.
+Steps and not seconds are made equal, so that other work on the machine favours nobody; the seconds
+of both are printed. Scores are of the half of the dev rows that nothing was picked on.
 """
 
 from __future__ import annotations
@@ -29,7 +33,6 @@ from sentence_transformers import (
     SentenceTransformerTrainingArguments,
 )
 from sentence_transformers.sentence_transformer.losses import MSELoss
-from transformers import TrainerCallback
 
 from commands import DATA, microtome
 from microtome.experiments.field.trim.judging import Halves
@@ -42,20 +45,10 @@ from microtome.training.recipe import recipe_for
 BATCH, RATE = 64, 3e-4
 
 
-class StopAfter(TrainerCallback):
-    """Ends a training after so many seconds; the rate falls linearly to 0 at the steps expected."""
-
-    def __init__(self, seconds: float) -> None:
-        self.end = time.perf_counter() + seconds
-
-    def on_step_end(self, args, state, control, **kwargs) -> None:
-        control.should_training_stop = time.perf_counter() >= self.end
-
-
 def mse_student(
-    base: Path, layers: list[int], texts: list[str], seconds: float, seed: int, steps: int
-) -> tuple[SentenceTransformer, int]:
-    """sentence-transformers' student with these layers, and how many steps it had time for."""
+    base: Path, layers: list[int], texts: list[str], seed: int, steps: int
+) -> tuple[SentenceTransformer, float]:
+    """sentence-transformers' student with these layers, and the seconds that it took."""
     started = time.perf_counter()
     teacher = SentenceTransformer(str(base), device="cpu")
     student = SentenceTransformer(str(base), device="cpu")
@@ -69,13 +62,11 @@ def mse_student(
         warmup_steps=max(1, steps // 10), max_steps=steps, seed=seed, save_strategy="no",
         report_to="none", use_cpu=True, disable_tqdm=True, logging_strategy="no",
     )  # fmt: skip
-    left = seconds - (time.perf_counter() - started)
     trainer = SentenceTransformerTrainer(
-        model=student, args=arguments, train_dataset=rows, loss=MSELoss(student),
-        callbacks=[StopAfter(left)],
-    )  # fmt: skip
+        model=student, args=arguments, train_dataset=rows, loss=MSELoss(student)
+    )
     trainer.train()
-    return student.eval(), trainer.state.global_step
+    return student.eval(), time.perf_counter() - started
 
 
 def cosine_spearman(model: SentenceTransformer, pairs: list[tuple[str, str]], gold) -> float:
@@ -88,12 +79,15 @@ def cosine_spearman(model: SentenceTransformer, pairs: list[tuple[str, str]], go
     return float(spearmanr((first * second).sum(1), gold).statistic)
 
 
-def healing(run: Path, layers: int) -> tuple[float, int]:
-    """The seconds that ours took for a size, with the base's answers, and how many texts it had."""
+def healing(run: Path, layers: int) -> tuple[float, int, int]:
+    """Of the healing of a size: its seconds with the base's answers, texts, and steps in all."""
     records = [json.loads(path.read_text()) for path in (run / "records").glob("*.json")]
     (own,) = [r for r in records if r["name"] == "trim.heal" and r["request"]["layers"] == layers]
     answers = sum(r["seconds"] for r in records if r["name"] == "trim.answer")
-    return own["seconds"] + answers, own["rows"][0]["texts"]
+    (row,) = own["rows"]
+    # the best of three contenders had a tenth of the time before it was chosen
+    steps = round(row["steps"] / (1 - 0.1 * (row["contenders"] - 1)))
+    return own["seconds"] + answers, row["texts"], steps
 
 
 def budget(options: argparse.Namespace) -> tuple[str, object]:
@@ -122,15 +116,16 @@ def stsb(options: argparse.Namespace) -> None:
         for cut in found["cuts"]:
             if not cut["healed"]:
                 continue
-            seconds, n_texts = healing(run, cut["layers"])
+            seconds, n_texts, steps = healing(run, cut["layers"])
             print(f"seed {seed} {cut['edit']}: ours {cut['score']:.4f} in {seconds:.0f} s", end="")
-            if options.rival:
+            if cut["layers"] in options.rival:
                 layers = [i for part in cut["edit"][5:-1].split(",") for i in _range(part)]
-                steps = int(options.rival_steps or 10**6)
                 texts = [row.text for row in every.limit(n_texts, seed=0).rows()]
-                student, taken = mse_student(base, layers, texts, seconds, seed, steps)
+                student, rival_seconds = mse_student(base, layers, texts, seed, steps)
                 score = cosine_spearman(student, pairs, gold)
-                print(f"; sentence-transformers {score:.4f} ({taken} steps)", end="")
+                print(f"; sentence-transformers {score:.4f} in {rival_seconds:.0f} s", end="")
+                labels, rival_seconds = tuned_cut(base, spec, cut["layers"], steps, seed)
+                print(f"; top cut, on labels {labels:.4f} in {rival_seconds:.0f} s", end="")
             print(flush=True)
 
 
@@ -158,8 +153,9 @@ def classifier(options: argparse.Namespace) -> None:
         run = options.out / f"{options.study}-{seed}.trim"
         found = microtome(
             "trim", base, "--task", task, "--data", data, *budget(options), "--seed", seed,
-            "--layers", options.layers, "--run", run,
-            "--out", options.out / f"{options.study}-{seed}-{time.time_ns()}", "--speed", "1.01",
+            "--layers", options.layers, *(("--text", options.text) if options.text else ()),
+            "--run", run, "--speed", "1.01",
+            "--out", options.out / f"{options.study}-{seed}-{time.time_ns()}",
         )  # fmt: skip
         score = found["baseline"]["score"]
         print(f"seed {seed} base {score:.4f}")
@@ -171,30 +167,36 @@ def classifier(options: argparse.Namespace) -> None:
                 f" ({100 * cut['change']:+.1f} points), {cut['speed']:.2f}x",
                 flush=True,
             )
-            if cut["healed"]:
-                seconds, _ = healing(run, cut["layers"])
-                top = f"keep(0-{cut['layers'] - 1})"
-                rival = tuned_cut(base, task, data, top, seconds, seed)
-                changes.setdefault(f"{cut['layers']} layers, top cut, labels", []).append(
-                    rival - score
+            if cut["healed"] and cut["layers"] in options.rival:
+                seconds, _, steps = healing(run, cut["layers"])
+                rival, taken = tuned_cut(base, DataSpec(task, data), cut["layers"], steps, seed)
+                name = f"{cut['layers']} layers, top cut, labels"
+                changes.setdefault(name, []).append(rival - score)
+                print(
+                    f"seed {seed} {name}: {rival:.4f} in {taken:.0f} s; ours {seconds:.0f} s",
+                    flush=True,
                 )
-                print(f"seed {seed} {top} fine-tuned on labels: {rival:.4f}", flush=True)
     for name, found in changes.items():
         print(f"{name}: mean change {100 * np.mean(found):+.2f} points over {len(found)} seeds")
 
 
-def tuned_cut(base: Path, task: str, data: Path, edit: str, seconds: float, seed: int) -> float:
-    """The usual way: the top removed, then training on the labels for as many seconds."""
-    train, dev = open_training(DataSpec(task, data))
-    recipe = recipe_for(train.task, base).but(learning_rate=1e-4)
+def tuned_cut(
+    base: Path, spec: DataSpec, n_layers: int, steps: int, seed: int
+) -> tuple[float, float]:
+    """The usual way: the top removed, then training on the labels. Its score, and its seconds."""
+    train, dev = open_training(spec)
+    recipe = recipe_for(train.task, base).but(learning_rate=1e-4, batch_size=BATCH, steps=steps)
     started = time.perf_counter()
-    finetune(base, train, dev, edits=edit, recipe=recipe.but(steps=20, epochs=1), watch=False)
-    per_step = (time.perf_counter() - started) / 20  # loading included: the rival gets fewer steps
-    steps = max(20, int(seconds / per_step))
-    done = finetune(base, train, dev, edits=edit, recipe=recipe.but(steps=steps), seed=seed,
-                    watch=False)  # fmt: skip
+    done = finetune(
+        base, train, dev, edits=f"keep(0-{n_layers - 1})", recipe=recipe, seed=seed, watch=False
+    )
+    seconds = time.perf_counter() - started
     halves = Halves.of(dev.n_scored, dev.scored_clusters)
-    return score_on(done.evaluation.outcomes[done.primary], halves.scoring)
+    return score_on(done.evaluation.outcomes[done.primary], halves.scoring), seconds
+
+
+def _numbers(text: str) -> list[int]:
+    return [int(number) for number in text.split(",")]
 
 
 def main() -> None:
@@ -204,11 +206,12 @@ def main() -> None:
     parser.add_argument("--also", type=Path, help="a csv of pairs with a number: text, pair, label")
     parser.add_argument("--minutes", type=float, default=30.0)
     parser.add_argument("--steps", type=int, help="of every size, instead of minutes")
-    parser.add_argument("--seeds", type=lambda t: [int(s) for s in t.split(",")], default=[0, 1, 2])
+    parser.add_argument("--seeds", type=_numbers, default=[0, 1, 2])
     parser.add_argument("--layers", default="2,3,4")
     parser.add_argument("--out", type=Path, default=Path("build/trimming"))
-    parser.add_argument("--rival", action="store_true")
-    parser.add_argument("--rival-steps", type=int, help="where its learning rate is to reach 0")
+    parser.add_argument(
+        "--rival", type=_numbers, default=[], help="the sizes that rivals are trained for, as 2,3"
+    )
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     (stsb if options.study == "stsb" else classifier)(options)

@@ -1,8 +1,9 @@
-"""What every test shares: no network, and one way to reach real data."""
+"""What every test shares: no network, one way to reach real data, and a browser."""
 
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -38,3 +39,19 @@ def shared_data():
         return path
 
     return find
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    path = shutil.which("chromium") or shutil.which("chromium-browser")
+    if path is None:
+        reason = "no chromium on the PATH (Debian: apt-get install chromium)"
+        if os.environ.get("CI"):
+            pytest.fail(reason)
+        pytest.skip(reason)
+    arguments = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
+    api = pytest.importorskip("playwright.sync_api", reason="playwright isn't installed")
+    with api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=arguments)
+        yield browser
+        browser.close()

@@ -43,21 +43,31 @@ BELOW = {
     },
     "experiments": {
         "training", "surgery", "observe", "tasks", "models", "families", "edits", "statistics",
-        "runs", "views", "values", "files", "errors",
+        "papers", "runs", "views", "values", "files", "errors",
     },
     "study": {"experiments", "models", "papers", "report", "runs", "views", "errors"},
     "trimming": {
         "study", "experiments", "surgery", "models", "families", "tasks", "edits", "report", "runs",
         "views", "files", "errors",
     },
-    "comparing": {"study", "experiments", "tasks", "report", "runs", "errors"},
+    "comparing": {"study", "experiments", "models", "tasks", "report", "runs", "errors"},
+    "replication": {
+        "study", "experiments", "papers", "report", "runs", "tasks", "models", "views", "values",
+        "errors",
+    },
     "examination": {
-        "study", "trimming", "comparing", "run_page", "experiments", "models", "tasks", "report",
+        "study", "trimming", "comparing", "replication", "run_page", "experiments", "models",
+        "tasks", "report",
         "runs", "errors",
     },
+    "explorer": {
+        "study", "trimming", "experiments", "training", "surgery", "observe", "tasks", "models",
+        "families", "edits", "statistics", "runs", "values", "errors",
+    },
     "cli": {
-        "study", "examination", "trimming", "comparing", "experiments", "training", "surgery",
-        "observe", "tasks", "models", "edits", "views", "values", "threads", "errors",
+        "explorer", "study", "examination", "trimming", "comparing", "replication", "papers",
+        "experiments", "training",
+        "surgery", "observe", "tasks", "models", "edits", "views", "values", "threads", "errors",
     },
     "__init__": {"surgery", "models", "families", "edits", "values", "errors"},
     "embedded": set(),
@@ -65,7 +75,7 @@ BELOW = {
 
 WITHOUT_TORCH = (
     "edits", "statistics", "runs", "report", "views", "papers", "values", "errors", "files",
-    "requests", "threads", "run_page", "study", "examination",
+    "requests", "threads", "run_page", "study", "examination", "replication",
 )  # fmt: skip
 PHASES_WITHOUT_TORCH = ("plan.py", "report.py", "claims.py")
 HEAVY = {"torch", "transformers"}

@@ -9,7 +9,17 @@ from pathlib import Path
 import pytest
 
 from microtome.experiments import find_experiment
-from microtome.papers import CLAIMS, FIGURES, KAO_A, KAO_B, KOVALEVA, SINGH, claims, matching
+from microtome.papers import (
+    CLAIMS,
+    FIGURES,
+    KAO_A,
+    KAO_B,
+    KOVALEVA,
+    SINGH,
+    Answer,
+    claims,
+    matching,
+)
 from microtome.papers.comparison import reported
 
 TEXTS = {
@@ -186,8 +196,9 @@ def test_every_experiment_of_the_papers_has_a_claim(experiment):
 
 def decoding_rows(values):
     return [
-        {"depth": d, "layers": len(values) - 1, "accuracy": v, "control": 0.1,
-         "first_token_accuracy": v / 2}
+        {"task": "sst2", "depth": d, "layers": len(values) - 1, "accuracy": v,
+         "low": v - 0.01, "high": v + 0.01, "control": 0.1,
+         "first_token_accuracy": v / 2, "n_first": 400}
         for d, v in enumerate(values)
     ]  # fmt: skip
 
@@ -202,7 +213,7 @@ def decoding_rows(values):
 def test_what_was_measured_comes_from_the_rows(values, words):
     rows = decoding_rows(values)
     measured = find_experiment("decoding").claims(rows)
-    found = reported("decoding", "nano-bert", "micro-sentiment", rows, measured=measured)
+    found = reported("decoding", "nano-bert", "sst2", rows, measured=measured)
     assert [one.measured for one in found][:2] == words
 
 
@@ -221,6 +232,45 @@ def test_a_paper_s_number_appears_beside_the_mean_over_seeds():
 
 
 def test_an_experiment_may_say_what_it_measured():
-    found = reported("weight-drift", "m", "t", [{"layer": 0}], measured={"depth": "it does"})
-    assert found[0].measured == "it does"
+    found = reported(
+        "weight-drift", "m", "t", [{"layer": 0}], measured={"depth": Answer("it does", "holds")}
+    )
+    assert (found[0].measured, found[0].verdict) == ("it does", "holds")
     assert reported("weight-drift", "m", "t", [], measured={}) == ()
+
+
+def test_a_claim_on_an_embedded_task_is_judged_in_the_place_of_its_model():
+    measured = find_experiment("decoding").claims
+    rows = decoding_rows([0.1, 0.9, 0.9, 0.9])
+    assert measured(rows)["first token"].verdict == "holds"
+    stand_in = measured([{**row, "task": "micro-sentiment"} for row in rows])["first token"]
+    assert stand_in.verdict == "holds"
+    assert "micro-sentiment, in the place of sst2" in stand_in.words
+    elsewhere = measured([{**row, "task": "mrpc"} for row in rows])["first token"]
+    assert elsewhere.verdict is None
+    assert elsewhere.words.startswith("on mrpc: ")
+
+
+@pytest.mark.parametrize(
+    ("values", "control", "inner", "explained"),
+    [
+        ([0.1, 0.9, 0.9, 0.9], 0.1, "holds", "holds"),
+        ([0.1, 0.5, 0.5, 0.9], 0.1, "doesn't hold", "holds"),
+        ([0.1, 0.8, 0.8, 0.9], 0.1, "can't tell", "holds"),  # the intervals are around 80 %
+        ([0.1, 0.9, 0.9, 0.9], 0.95, "can't tell", "doesn't hold"),
+        ([0.1, 0.9, 0.9, 0.9], 0.8, "can't tell", "can't tell"),  # 10 points, as CLEAR is
+    ],
+)
+def test_verdicts_on_decoding_follow_the_intervals(values, control, inner, explained):
+    rows = [{**row, "control": control} for row in decoding_rows(values)]
+    found = find_experiment("decoding").claims(rows)
+    assert (found["inner depths"].verdict, found["control"].verdict) == (inner, explained)
+
+
+def test_an_interval_is_shown_in_its_unit():
+    assert Answer("w", "holds", 0.01, -0.011, 0.003).interval == "−1.1 to +0.3"
+    assert Answer("w", "holds", 0.5, 0.121, 0.9, "%").interval == "12.1 % to 90.0 %"
+    assert Answer("w", None, 0.5, -0.25, 0.9, "").interval == "−0.25 to 0.90"
+    assert (str(Answer("w", "holds")), str(Answer("w")), Answer("w").interval) == (
+        "holds: w", "w", "",
+    )  # fmt: skip

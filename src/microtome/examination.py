@@ -6,16 +6,18 @@ can be left out; one that fails is reported, and the others are still run.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from microtome.comparing.page import COMPARISON, comparison_page
-from microtome.errors import DataError, RequestError, install_command
+from microtome.errors import RequestError, install_command
 from microtome.experiments import Subject, find_experiment, subject_of
-from microtome.models.checkpoint import look_at_fetched
+from microtome.experiments.kit.layers import layers_of, work_of_a_row
 from microtome.models.source import embedded_names, minilm_folder
+from microtome.replication.page import replication_page
+from microtome.replication.planning import REPLICATION
 from microtome.report import html_of, write
 from microtome.report.page import Page, Section
 from microtome.run_page import plain_page
@@ -25,6 +27,7 @@ from microtome.study import (
     Wanted,
     Workers,
     default_folder,
+    joint_page,
     opened,
     page_of,
     stored_parts,
@@ -42,7 +45,9 @@ class Profile:
     """How thorough an examination is: rows, halves, sets, epochs at most, healing.
 
     More than ``n_rows`` are measured, up to ``most_rows``, as long as a pass over them is cheap.
-    Cuts are ranked on ``screened_rows`` of them, and healed for ``minutes``.
+    Cuts are ranked on ``screened_rows`` of them, and healed for ``minutes``. Heads are disabled on
+    as many as ``head_work`` operations pay for, at least on ``LEAST_HEAD_ROWS``; the tokens of
+    ``decoded_rows`` are decoded. None is all of them.
     """
 
     n_rows: int | None
@@ -52,15 +57,21 @@ class Profile:
     epochs: int | None
     screened_rows: int
     minutes: float
+    head_work: float | None
+    decoded_rows: int | None
 
 
 # The quick one names what sets of heads do by one set of each size: a set costs what ten heads do.
 PROFILES = {
-    "quick": Profile(400, 2000, 1, 1, 3, screened_rows=100, minutes=1.0),
-    "full": Profile(None, None, 10, 5, None, screened_rows=500, minutes=10.0),
+    "quick": Profile(
+        400, 2000, 1, 1, 3, screened_rows=100, minutes=1.0, head_work=6e12, decoded_rows=100
+    ),
+    "full": Profile(
+        None, None, 10, 5, None, screened_rows=500, minutes=10.0, head_work=None, decoded_rows=None
+    ),
 }
 CHEAP_PASS = 1e11  # floating-point operations: a second or two on two cores
-CHARACTERS_PER_TOKEN = 4
+LEAST_HEAD_ROWS = 100
 DEFAULT_MODELS = ("minilm", "nano-bert")
 DEFAULT_TASK = "micro-sentiment"
 
@@ -72,7 +83,6 @@ class ExaminationRequest:
     subject: Subject
     folder: Path
     wanted: tuple[Wanted, ...]
-    left_out: Mapping[str, str]  # parts that can't be run here, and why
 
 
 @dataclass(frozen=True)
@@ -131,7 +141,7 @@ def request(
     chosen = PROFILES[profile]
     given = data.limit
     data = replace(data, limit=given or chosen.most_rows)
-    subject = subject_of(model or _default_model(), data, revision=revision)
+    subject = subject_of(model or default_model(), data, revision=revision)
     if given is None and chosen.n_rows is not None:
         n_rows = max(chosen.n_rows, _cheap_rows(subject))
         subject = subject_of(subject.model, replace(data, limit=n_rows), revision=revision)
@@ -147,31 +157,31 @@ def request(
         "layer-removal": training,
         "decoding": {},
     }
-    left_out = {} if TRIM in without else _why_no_trim(subject, settings[TRIM])
-    without = (*without, *left_out)
-    wanted = tuple(Wanted(part, settings[part]) for part in PARTS if part not in without)
-    return ExaminationRequest(subject, folder, wanted, left_out)
-
-
-def _why_no_trim(subject: Subject, settings: Mapping[str, Any]) -> dict[str, str]:
-    """Why a trim isn't possible here, where it isn't: no training rows, a single layer."""
-    experiment = find_experiment(TRIM)
-    try:
-        experiment.plan(subject, experiment.settings(settings))
-    except (RequestError, DataError) as error:
-        return {TRIM: error.message}
-    return {}
+    fewer = {"head-disabling": _head_rows(chosen, subject), "decoding": chosen.decoded_rows}
+    # A trim needs more than the others: rows to heal on, several layers.
+    wanted = tuple(
+        Wanted(part, settings[part], optional=part == TRIM, rows_at_most=fewer.get(part))
+        for part in PARTS
+        if part not in without
+    )
+    return ExaminationRequest(subject, folder, wanted)
 
 
 def _cheap_rows(subject: Subject) -> int:
     """How many of a subject's rows one pass of its layers reads for ``CHEAP_PASS`` operations."""
-    weights = look_at_fetched(subject.model_path).weights_applied
-    lengths = [len(row.text) + len(row.pair or "") for row in subject.dataset.rows()]
-    tokens = sum(lengths) / len(lengths) / CHARACTERS_PER_TOKEN + 2
-    return int(CHEAP_PASS / max(1.0, 2 * weights * tokens))
+    return int(CHEAP_PASS / work_of_a_row(subject))
 
 
-def _default_model() -> str:
+def _head_rows(profile: Profile, subject: Subject) -> int | None:
+    """How many rows heads are disabled on: a head of layer i takes all layers from i on."""
+    if profile.head_work is None:
+        return None
+    layers = layers_of(subject.model_path)
+    passes = layers.n_heads * (layers.count + 1) / 2  # of all layers
+    return max(LEAST_HEAD_ROWS, int(profile.head_work / (passes * work_of_a_row(subject))))
+
+
+def default_model() -> str:
     """The real English model where its extra is installed, else the embedded one."""
     usable = [
         name
@@ -195,9 +205,27 @@ def rebuild(folder: Path) -> Path:
     return write(_page(opened(folder)), folder)
 
 
+def rebuild_joint(folders: Sequence[Path], out: Path) -> Path:
+    """Write one report of several stored runs into ``out``, with joint figures.
+
+    Runs that aren't of experiments, such as comparisons, have their sections in it.
+    """
+    if (out / "run.json").exists():
+        raise RequestError(f"{out} is a run, whose page is there", "name another folder: --out DIR")
+    places = [folder.resolve() for folder in folders]
+    if twice := [place for i, place in enumerate(places) if place in places[:i]]:
+        raise RequestError(f"expected different runs, got {twice[0].name} twice")
+    results = [opened(folder) for folder in folders]
+    others = [_page(result) for result in results if "experiments" not in result.request]
+    studies = [result for result in results if "experiments" in result.request]
+    return write(joint_page(studies, others), out)
+
+
 def _page(result: RunResult) -> Page:
     if result.request.get("kind") == COMPARISON:
         return comparison_page(result)
+    if result.request.get("kind") == REPLICATION:
+        return replication_page(result)
     if "experiments" not in result.request:
         return plain_page(result)
     if result.request.get("kind") == TRIM:

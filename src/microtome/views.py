@@ -27,13 +27,53 @@ class Series:
 
 
 @dataclass(frozen=True)
+class Level:
+    """A value to compare a curve with, such as a baseline: a dotted horizontal line.
+
+    It has the colour of the series with the same name, if there is one.
+    """
+
+    name: str
+    y: float
+
+
+@dataclass(frozen=True)
 class Curve:
-    """Values against a number: depth, layers, re-initialised layers."""
+    """Values against a number: depth, layers, re-initialised layers.
+
+    ``divider`` is where a vertical line is drawn, as between real and duplicated layers.
+    """
 
     title: str
     x_label: str
     y_label: str
     series: tuple[Series, ...]
+    percent: bool = True
+    divider: float | None = None
+    divider_label: str = ""
+    levels: tuple[Level, ...] = ()
+
+
+@dataclass(frozen=True)
+class BarSeries:
+    """One value for every group of a bar chart, with intervals where there are some."""
+
+    name: str
+    values: tuple[float | None, ...]
+    low: tuple[float | None, ...] = ()
+    high: tuple[float | None, ...] = ()
+
+
+@dataclass(frozen=True)
+class Bars:
+    """Values of named things: scores per start, or (``stacked``) shares of patterns per task."""
+
+    title: str
+    x_label: str
+    y_label: str
+    groups: tuple[str, ...]
+    series: tuple[BarSeries, ...]
+    stacked: bool = False
     percent: bool = True
 
 
@@ -59,14 +99,32 @@ class HeatMap:
     span: tuple[float, float] | None = None
 
 
+Figure = Curve | HeatMap | Bars
+
+
+@dataclass(frozen=True)
+class Panels:
+    """Small multiples: figures of one kind with one scale (y axis, or colours) and one legend."""
+
+    title: str
+    panels: tuple[Figure, ...]
+
+
 @dataclass(frozen=True)
 class Table:
-    """Rows as they are; numbers in ``percent`` columns are shown in percent."""
+    """Rows as they are; numbers in ``percent`` columns are shown in percent.
+
+    ``groups`` are a second header row above the columns: a label ("" for none) and how many columns
+    it spans. ``better`` and ``worse`` are cells (row, column) marked against a baseline.
+    """
 
     title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
     percent: tuple[str, ...] = ()
+    groups: tuple[tuple[str, int], ...] = ()
+    better: tuple[tuple[int, int], ...] = ()
+    worse: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -78,7 +136,7 @@ class Sentences:
     decoded: tuple[tuple[str, tuple[str, ...]], ...]  # (label of the row, its tokens)
 
 
-View = Curve | HeatMap | Table | Sentences
+View = Figure | Panels | Table | Sentences
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from dataclasses import replace
 from html import escape, unescape
 from pathlib import Path
 
@@ -13,9 +14,9 @@ import pytest
 from microtome import examination
 from microtome.cli import run
 from microtome.examination import Examination
-from microtome.experiments import all_experiments, find_experiment
+from microtome.experiments import all_experiments, find_experiment, subject_of
 from microtome.report import Page
-from microtome.study import Study, StudyPart
+from microtome.study import Study, StudyPart, Wanted, Workers, study
 from microtome.tasks import DataSpec, open_data
 from microtome.views import Table
 from support.labelled_texts import write_cats
@@ -183,3 +184,31 @@ def test_more_rows_are_measured_where_a_pass_over_them_is_cheap(tmp_path):
         tmp_path / "wide", "bert", with_tokenizer=True, hidden_size=1024, intermediate_size=4096
     )
     assert len(examination.request(str(wide), DataSpec("micro-entailment")).subject.dataset) == 400
+
+
+def test_heads_are_disabled_on_as_many_rows_as_their_work_pays_for(tmp_path, monkeypatch):
+    """Two layers of 2 heads: 4 heads take 6 layers, three passes of the model over a row."""
+    model = save_tiny(tmp_path / "base", "bert", "classification", with_tokenizer=True)
+    data = DataSpec(path=write_cats(tmp_path / "cats.csv", 600), label_column="label")
+
+    def rows_for(work):
+        quick = replace(examination.PROFILES["quick"], head_work=work)
+        monkeypatch.setitem(examination.PROFILES, "quick", quick)
+        wanted = examination.request(str(model), data).wanted
+        (heads,) = (one for one in wanted if one.name == "head-disabling")
+        return heads.rows_at_most
+
+    assert rows_for(0.0) == examination.LEAST_HEAD_ROWS
+    assert rows_for(None) is None
+    many, twice = rows_for(1e10), rows_for(2e10)
+    assert many > examination.LEAST_HEAD_ROWS
+    assert twice == pytest.approx(2 * many, abs=1)
+
+
+def test_an_experiment_may_read_fewer_rows_than_are_measured(tmp_path):
+    subject = subject_of("nano-bert", DataSpec("micro-sentiment", limit=60))
+    few = subject_of("nano-bert", DataSpec("micro-sentiment", limit=20))
+    workers = Workers(n_workers=0, progress=False)
+    fewer = study(subject, [Wanted("decoding", rows_at_most=20)], tmp_path / "a", workers=workers)
+    same = study(few, [Wanted("decoding")], tmp_path / "b", workers=workers)
+    assert fewer.parts[0].rows == same.parts[0].rows

@@ -133,6 +133,11 @@ CASES = {
     "head-disabling": ("model", {}, {}),
     "head-disabling, of a classifier": ("tuned", {}, {}),
     "layer-removal": ("model", {}, {}),
+    "head-importance": ("model", {}, {}),
+    "predictors": ("model", {}, {}),
+    "layer-similarity": ("model", {"finetune": True, "edit": "remove(1)"}, {}),
+    "layer-similarity, with another": ("model", {"other": "other"}, {
+        "layer-similarity.compare_depths": MEASURES | {"other model", "other tokenizer"}}),
 }  # fmt: skip
 
 

@@ -36,8 +36,14 @@ TRAINED = {
     "head-disabling": {"splits": 2},
     "layer-removal": {},
     "trim": {"steps": 2, "layers": [1]},
+    "layer-similarity": {"finetune": True},
+    "head-importance": {},
+    "predictors": {},
 }
-TIMED = ("speed", "speed_low", "speed_high", "latency_ms", "milliseconds", "batch_ms", "text_ms")
+TIMED = (
+    "speed", "speed_low", "speed_high", "latency_ms", "milliseconds", "batch_ms", "text_ms",
+    "seconds", "sweep_seconds",
+)  # fmt: skip
 
 
 @pytest.fixture

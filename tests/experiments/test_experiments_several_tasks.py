@@ -10,13 +10,10 @@ import pytest
 from microtome.cli import run
 from microtome.errors import RequestError, RunError
 from microtome.examination import rebuild
-from microtome.experiments import subject_of
-from microtome.experiments.kit.overlay import overlaid
 from microtome.runs import open_run
-from microtome.study import Study, Wanted, parts_of, study
+from microtome.study import Study, parts_of
 from microtome.tasks import DataSpec
 from microtome.tasks.data_spec import each_task
-from microtome.views import Curve, Series, Table
 from support.training_rows import checkpoint
 
 pytestmark = pytest.mark.usefixtures("own_folder")
@@ -63,47 +60,6 @@ def test_the_report_has_a_section_per_task_and_one_picture_of_all(tmp_path, caps
     }
 
 
-def line(name, *, is_control=False):
-    return Series(name, (0.0, 1.0), (0.5, 0.6), is_control=is_control)
-
-
-def test_curves_of_one_title_lie_over_each_other():
-    own = Curve("Only here", "k", "accuracy", (line("a"),))
-    views = {
-        "sst2": [Curve("Both", "k", "accuracy", (line("a"), line("c", is_control=True))), own],
-        "rte": [Curve("Both", "k", "accuracy", (line("a"),)), Table("Both", (), ())],
-    }
-    (found,) = overlaid(views)
-    assert [one.name for one in found.series] == ["sst2: a", "rte: a"]
-    assert (found.title, found.x_label, found.y_label) == ("Task by task: both", "k", "accuracy")
-
-
-def test_an_axis_has_one_metric():
-    views = {
-        "sst2": [Curve("All", "k", "accuracy", (line("a"),))],
-        "cola": [Curve("All", "k", "matthews", (line("a"),))],
-        "rte": [Curve("All", "k", "accuracy", (line("a"),))],
-    }
-    found = list(overlaid(views))
-    assert [one.y_label for one in found] == ["accuracy", "matthews"]
-    assert [one.title for one in found] == [
-        "Task by task: all (accuracy)", "Task by task: all (matthews)",
-    ]  # fmt: skip
-    assert [[each.name for each in one.series] for one in found] == [
-        ["sst2: a", "rte: a"], ["cola: a"],
-    ]  # fmt: skip
-
-
-def test_too_many_lines_for_one_picture_are_one_picture_each():
-    views = {
-        task: [Curve("Both", "k", "accuracy", tuple(line(name) for name in "abc"))]
-        for task in ("sst2", "cola", "rte")
-    }
-    found = list(overlaid(views))
-    assert [one.title for one in found] == [f"Task by task: both, {name}" for name in "abc"]
-    assert [one.name for one in found[1].series] == ["sst2: b", "cola: b", "rte: b"]
-
-
 def test_each_task_has_its_folder_whatever_its_spelling(tmp_path):
     for name in ("SST-2", "CoLA", "sst2_sentence"):
         (tmp_path / name).mkdir()
@@ -132,7 +88,7 @@ def test_wrong_lists_of_tasks_are_refused(text, words):
         ("sst2,cola", ["--task", "sst2"], "options of own data"),
         ("sst2,cola", ["--labels", "no,yes"], "options of own data"),
         ("sst2,cola", ["--pair-column", "b"], "options of own data"),
-        ("sst2,cola", ["--data", "rows.csv"], "expects --data to be a folder"),
+        ("sst2,cola", ["--data", "rows.csv"], "expected --data to be a folder"),
         ("sst2,cola", ["--save-best", "best"], "has no option"),
         ("micro-sentiment,micro-entailment", ["--data", "rows.csv"], "are embedded"),
     ],
@@ -148,7 +104,7 @@ def test_a_best_head_is_one_tasks(tmp_path, capsys):
     arguments = ["run", "head-disabling", "--model", checkpoint(tmp_path / "model")]
     arguments += ["--tasks", "micro-sentiment,micro-acceptability", "--save-best", tmp_path / "b"]
     assert run([str(one) for one in arguments]) == 2
-    assert "a best head is one task's" in capsys.readouterr().err.splitlines()[-1]
+    assert "a best head is one model's on one task" in capsys.readouterr().err.splitlines()[-1]
 
 
 def test_a_task_without_results_yet_has_a_section_that_says_so(tmp_path, capsys):
@@ -167,7 +123,7 @@ def test_a_task_without_results_yet_has_a_section_that_says_so(tmp_path, capsys)
     assert "micro-acceptability: not measured yet" in page
     assert "Task by task" not in page
     stored = open_run(out)
-    parts = parts_of("decoding", stored, list(found["summary"]))
+    parts = parts_of("decoding", stored)
     with pytest.raises(RunError, match="decoding on micro-acceptability has no rows yet"):
         Study(None, out, tuple(parts), stored).check()
 
@@ -186,10 +142,3 @@ def test_ensembles_of_a_run_of_several_tasks_are_one_tasks(tmp_path, capsys):
     found = ran(capsys, *asked, run_of_two, *chosen)
     alone = ran(capsys, *asked, tmp_path / "one", "--out", tmp_path / "alone")
     assert found["rows"] == alone["rows"]
-
-
-def test_subjects_are_one_model_and_every_task_once(tmp_path):
-    one = subject_of(str(checkpoint(tmp_path / "model")), DataSpec(task="micro-sentiment", limit=5))
-    for subjects in ([], [one, one]):
-        with pytest.raises(RequestError, match="every task once"):
-            study(subjects, [Wanted("decoding")], tmp_path / "run")

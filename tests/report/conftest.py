@@ -9,7 +9,17 @@ import pytest
 
 from microtome.papers.comparison import Reported
 from microtome.report import Page, Section, write
-from microtome.views import Curve, HeatMap, Sentences, Series, Table
+from microtome.views import (
+    Bars,
+    BarSeries,
+    Curve,
+    HeatMap,
+    Level,
+    Panels,
+    Sentences,
+    Series,
+    Table,
+)
 
 N_LAYERS, N_HEADS = 12, 12
 
@@ -147,11 +157,64 @@ def share_section(text) -> Section:
     )  # fmt: skip
 
 
+def joint_section(text) -> Section:
+    """Several models and tasks: panels, bars, baselines, a divider, a grouped and marked table."""
+    tasks = tuple(text(task) for task in ("sst2", "mrpc", "rte", "stsb"))
+    models = tuple(text(model) for model in ("bert", "albert", "roberta"))
+    layers = tuple(float(n) for n in range(N_LAYERS, 2 * N_LAYERS))
+
+    def curve(title, shift):
+        lines = tuple(
+            Series(name, layers, tuple(0.5 + shift + 0.02 * (i + math.sin(x)) for x in layers))
+            for i, name in enumerate(models)
+        )
+        return Curve(
+            title, text("layers"), text("accuracy"), lines, divider=N_LAYERS + 2.5,
+            divider_label=text("duplicated"),
+            levels=(Level(models[0], 0.51 + shift), Level(text("chance"), 0.5)),
+        )  # fmt: skip
+
+    def shares(title):
+        parts = tuple(BarSeries(text(f"pattern {i}"), tuple(0.2 for _ in tasks)) for i in range(5))
+        return Bars(title, text("task"), text("share of maps"), tasks, parts, stacked=True)
+
+    cells = tuple(tuple(0.01 * (i - j) for j in range(N_HEADS)) for i in range(N_LAYERS))
+    names = tuple(map(str, range(N_HEADS)))
+    maps = tuple(
+        HeatMap(task, text("layer"), text("head"), names, names, cells, text("points"),
+                marked=((1, 2),), diverging=True)
+        for task in tasks
+    )  # fmt: skip
+    scores = tuple(
+        BarSeries(text(f"start {i}"), (0.6, None, -0.1, 0.8), (0.5,) * 4, (0.7,) * 4)
+        for i in range(3)
+    )
+    table = Table(
+        text("Fine-tuned at every depth"), (text("model"), "layers", "EM", "F1"),
+        ((models[0], 12, 0.8, 0.85), (models[0], 15, 0.81, 0.84)), percent=("EM", "F1"),
+        groups=(("", 2), (text("SQuAD 2.0"), 2)), better=((1, 2),), worse=((1, 3),),
+    )  # fmt: skip
+    return Section(
+        text("several"), text("Do models differ?"), text("Kao et al. 2021"), "done",
+        text("They do."),
+        (
+            curve(text("Three models"), 0.0),
+            Panels(text("Task by task"), tuple(curve(t, 0.1 * i) for i, t in enumerate(tasks))),
+            Panels(text("Heads, task by task"), maps),
+            shares(text("Patterns")),
+            Panels(text("Patterns, model by model"), tuple(map(shares, models))),
+            Bars(text("Scores of every start"), text("task"), text("score"), tasks, scores),
+            table,
+        ),
+    )  # fmt: skip
+
+
 def made_page(text) -> Page:
     sections = (
         disabling_section(text),
         decoding_section(text),
         share_section(text),
+        joint_section(text),
         Section(
             text("layer-removal"), text("Which layers may be cut?"), text("Kao et al. 2021"),
             "failed", text("not measured: out of memory"), problem=text("remove(0): out of memory"),

@@ -23,7 +23,17 @@ from microtome.report.csvs import unguarded
 from microtome.report.drawing import Drawing
 from microtome.report.pdf import pdf_file
 from microtome.report.text import plain
-from microtome.views import Curve, HeatMap, Sentences, Series, Table
+from microtome.views import (
+    Bars,
+    BarSeries,
+    Curve,
+    HeatMap,
+    Level,
+    Panels,
+    Sentences,
+    Series,
+    Table,
+)
 
 # Everything that can make a browser fetch, run or leave.
 ADDRESSES = {
@@ -205,7 +215,7 @@ def test_csv_files_give_the_rows_back(hostile_page, written):
 
 def test_every_figure_is_a_well_formed_svg_file_with_its_text_escaped(written):
     figures = sorted((written["hostile_page"].parent / "figures").glob("*.svg"))
-    assert len(figures) == 3
+    assert len(figures) == 9
     for path in figures:
         tree = xml.dom.minidom.parse(str(path))
         assert not tree.getElementsByTagName("script")
@@ -268,6 +278,14 @@ EMPTY = [
     HeatMap("h", "r", "c", (), (), (), "v"),
     HeatMap("h", "r", "c", ("0",), ("0",), ((None,),), "v", diverging=True),
     HeatMap("h", "r", "c", ("0",), ("0",), ((0.0,),), "v", diverging=True),
+    Bars("b", "x", "y", (), ()),
+    Bars("b", "x", "y", ("g",), ()),
+    Bars("b", "x", "y", ("g",), (BarSeries("s", (None,)),), stacked=True),
+    Bars("b", "x", "y", ("g",), (BarSeries("s", (float("nan"),), (None,), (0.5,)),), percent=False),
+    Panels("p", ()),
+    Panels("p", (HeatMap("h", "r", "c", (), (), (), "v"),)),
+    Panels("p", (Curve("c", "x", "y", ()), Curve("c", "x", "y", (), levels=(Level("a", 0.1),)))),
+    Panels("p", (Bars("b", "x", "y", (), ()),)),
     Sentences("s", (), ()),
     Sentences("s", ("a",), (("depth 0", ("a", "b", "c")), ("depth 1", ()))),
 ]

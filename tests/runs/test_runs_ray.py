@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import psutil
+import pyarrow.parquet as pq
 import pytest
 from toy_trials import sweep, toy
 
@@ -18,6 +19,7 @@ from microtome.errors import RunError
 from microtome.runs import open_run, run
 from microtome.runs.ray_executor import packed, unpack
 from microtome.threads import POLICIES, SHORT_SPIN
+from support.trimming.cases import case
 
 TOKEN = "f" * 64
 
@@ -30,6 +32,10 @@ from test_runs_ray import ray_sweep
 from microtome.runs import run
 run(ray_sweep(Path(sys.argv[3])), sys.argv[2], {}, executor="ray", ray_address=sys.argv[4])
 """
+
+
+COMMAND = "import sys; from microtome.cli import run; sys.exit(run(sys.argv[1:]))"
+TIMED = ("speed", "speed_low", "speed_high", "latency_ms", "batch_ms")
 
 
 def ray_sweep(log: Path):
@@ -163,6 +169,29 @@ def test_a_killed_node_changes_nothing_and_records_equal_the_local_ones(cluster,
     assert table.read_bytes() == local.read_bytes()
     for one in ("arrays", "checkpoints"):
         assert packed(folder / one) == packed(tmp_path / "local" / one)
+
+
+def test_a_trim_on_a_cluster_equals_a_local_one_but_for_times(cluster, tmp_path):
+    model, data = case("classification", tmp_path)
+    wish = ["--steps", "3", "--layers", "2", "--lose", "99", "--quiet"]
+    where = {
+        "ray": ["--executor", "ray", "--ray-address", cluster.address],
+        "local": ["--workers", "0"],
+    }
+    for name, options in where.items():
+        places = ["--run", tmp_path / name, "--out", tmp_path / f"{name}.out"]
+        asked = ["trim", model, *data, *wish, *options, *places]
+        done = subprocess.run(
+            [sys.executable, "-c", COMMAND, *map(str, asked)],
+            env=cluster.environment, capture_output=True, text=True, timeout=240, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+    on_ray, local = (pq.read_table(tmp_path / name / "results.parquet") for name in where)
+    untimed = [name for name in local.column_names if name not in TIMED]
+    assert on_ray.select(untimed).equals(local.select(untimed))
+    healed = [packed(tmp_path / name / "checkpoints") for name in where]
+    assert any(name.endswith("model.safetensors") for name in healed[0])
+    assert healed[0] == healed[1]
 
 
 def test_without_the_token_nobody_gets_in(cluster):

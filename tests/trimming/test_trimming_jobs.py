@@ -117,8 +117,7 @@ def test_its_report_opens_with_the_same_sentence(trimmed, capsys):
     assert choice["out"] in page.decode()
 
 
-def test_the_healed_folder_answers_as_it_was_measured(trimmed, tmp_path):
-    """Its certificate has both parts, and what it computes is what the run stored."""
+def test_a_healed_folder_is_proven_and_says_how_it_was_trained(trimmed, tmp_path):
     job, model, _, document = trimmed
     (record,) = (
         one

@@ -146,3 +146,17 @@ def test_an_embedder_is_healed_on_a_search(tmp_path):
     # Other data is scored, too: a cut that costs nothing on one may cost much on another.
     others = [r for r in records(document) if any(row.get("stage") == "also" for row in r["rows"])]
     assert [record["columns"]["task"] for record in others] == ["micro-similarity"]
+
+
+def test_an_encoder_without_modules_is_scored_on_other_pairs_with_the_pooling_asked_for(tmp_path):
+    """Its healed cuts have no modules either; what they answer is the mean over their tokens."""
+    _, data = case("similarity", tmp_path)
+    encoder = checkpoint(tmp_path / "encoder", head="none", num_hidden_layers=2)
+    document = trim(tmp_path, encoder, [*data, "--pooling", "mean"], "--layers", 1)
+    also = rows_of(document, "also")
+    assert [(row["layers"], row["healed"]) for row in also] == [(2, False), (1, True)]
+    assert all(row["task"] == "micro-similarity" for row in _columns(document, "score_also"))
+
+
+def _columns(document: dict, name: str) -> list[dict]:
+    return [one["columns"] for one in records(document) if one["name"] == f"trim.{name}"]

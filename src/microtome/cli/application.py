@@ -9,16 +9,18 @@ import typer
 from typer.core import TyperCommand
 
 from microtome.cli import (
-    caching,
     comparing,
     decoding,
     evaluating,
+    exploring,
     finetuning,
     listing,
     operating,
     pretraining,
+    replicating,
     studying,
     trimming,
+    verifying,
 )
 from microtome.cli.experiment_options import PASSED_ON
 from microtome.errors import DISTRIBUTION, RequestError
@@ -64,16 +66,19 @@ app = typer.Typer(
 )
 app.command("examine", cls=Command)(studying.examine)
 app.command("trim", cls=Command)(trimming.trim)
+app.command("replicate", cls=Command)(replicating.replicate)
 app.command("decode", cls=Command)(decoding.decode)
 app.command("operate", cls=Command)(operating.operate)
 app.command("finetune", cls=Command)(finetuning.finetune)
 app.command("evaluate", cls=Command)(evaluating.evaluate)
 app.command("compare", cls=Command)(comparing.compare)
 app.command("run", cls=Command, context_settings=PASSED_ON, add_help_option=False)(studying.run)
+app.command("explore", cls=Command)(exploring.explore)
 app.command("report", cls=Command)(studying.report)
+app.command("verify", cls=Command)(verifying.verify)
 app.command("pretrain", cls=Command)(pretraining.pretrain)
 app.command("list", cls=Command)(listing.list_items)
-app.command("cache", cls=Command)(caching.cache)
+app.command("cache", cls=Command)(listing.cache)
 
 
 def _print_version(is_asked: bool) -> None:

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from microtome.cli import parameters as given
-from microtome.cli.option_groups import takes_data
+from microtome.cli.option_groups import takes_data, takes_workers
 from microtome.cli.output import log, print_notes, show, table
 from microtome.tasks.data_spec import DataSpec
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from microtome.study import Workers
 
 Models = Annotated[
     list[str], typer.Argument(metavar="MODEL", help="Embedded names, local folders, or hub ids.")
@@ -22,16 +24,13 @@ Models = Annotated[
 
 
 @takes_data(without=("dev_data", "revision"))
+@takes_workers
 def compare(
     models: Models,
     rows: DataSpec,
+    where: Workers,
     max_length: given.MaxLength = None,
     out: given.Run = None,
-    executor: given.Executor = "local",
-    workers: given.NWorkers = 1,
-    ray_address: given.RayAddress = None,
-    device: given.Device = "cpu",
-    retry_failed: given.RetryFailed = False,
     quiet: given.Quiet = False,
     json: given.Json = False,
 ) -> None:
@@ -44,21 +43,19 @@ def compare(
     Example: microtome compare ./my-model ./my-model-small --data mine.csv --out ./compared
     """
     from microtome.comparing import compare as comparing
-    from microtome.study import Workers
 
     wanted = comparing.request(models, replace(rows, max_length=max_length), out=out)
     log(f"comparing {len(models)} models on {wanted.subjects[0].task} → {wanted.folder}")
-    where = Workers(executor, workers, (device,), ray_address, retry_failed, not quiet)
     document = comparing.compare(wanted, workers=where).as_json()
     show(document, as_json=json, for_people=lambda console: _draw(console, document))
 
 
 def _draw(console: Console, document: dict[str, Any]) -> None:
     console.print(document["finding"], markup=False)
-    from microtome.experiments.field.comparison.report import names_of
+    from microtome.models.source import short_names
 
     models = document["models"]
-    names = names_of([row["model"] for row in models])
+    names = short_names([row["model"] for row in models])
     columns = ("model", "score", "95 % interval", "constant", "layers", "M", "ms", "speed")
     title = f"{document['primary']} on {models[0]['n']:,} {document['unit']} (percent)"
     console.print()

@@ -1,4 +1,4 @@
-"""``microtome list``: the names that other commands take."""
+"""``microtome list``: what there is; ``microtome cache``: the encodings kept on disk."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ class Kind(StrEnum):
     tasks = "tasks"
     experiments = "experiments"
     edits = "edits"
+    papers = "papers"
 
 
 def list_items(
@@ -61,11 +62,18 @@ def _edits() -> list[dict[str, Any]]:
     return [{"name": e.name, "form": e.form, "summary": e.summary} for e in catalogue()]
 
 
+def _papers() -> list[dict[str, Any]]:
+    from microtome.papers.exhibits import PAPERS
+
+    return [paper.described() for paper in PAPERS.values()]
+
+
 _LISTS: dict[Kind, Callable[[], list[dict[str, Any]]]] = {
     Kind.models: _models,
     Kind.tasks: _tasks,
     Kind.experiments: _experiments,
     Kind.edits: _edits,
+    Kind.papers: _papers,
 }
 
 
@@ -75,6 +83,7 @@ _SHOWN = {
     Kind.tasks: ("name", "kind", "metrics", "splits", "source"),
     Kind.experiments: ("name", "question", "section"),
     Kind.edits: ("form", "summary"),
+    Kind.papers: ("name", "source", "exhibits"),
 }
 
 
@@ -84,3 +93,19 @@ def _cell(value: object) -> object:
     if isinstance(value, int):
         return f"{value:,}"
     return " ".join(map(str, value)) if isinstance(value, (list, tuple)) else value
+
+
+def cache(
+    clear: Annotated[bool, typer.Option("--clear", help="Remove everything in it.")] = False,
+    quiet: Quiet = False,
+    json: Json = False,
+) -> None:
+    """Show where encoded data sets are kept and how large they are, or remove them."""
+    from microtome.tasks import cache_folder, cache_size, clear_cache
+
+    n_freed = clear_cache() if clear else 0
+    document = {"folder": str(cache_folder()), "bytes": cache_size(), "freed": n_freed}
+    line = f"{document['folder']}: {document['bytes']:,} bytes"
+    if clear:
+        line += f", {n_freed:,} bytes freed"
+    show(document, as_json=json, for_people=lambda console: console.print(line, markup=False))

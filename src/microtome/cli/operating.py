@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,7 +15,7 @@ from microtome.errors import RequestError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from microtome.surgery import Operation
+    from microtome.surgery import Check, Operation
 
 _ANSWERS = {True: "ok", False: "FAILED", None: "not run"}
 
@@ -65,11 +66,14 @@ def operate(
     show(document, as_json=json, for_people=lambda console: _draw(console, operation))
 
 
+def print_checks(console: Console, title: str, checks: Sequence[Check]) -> None:
+    """A line for every check: whether it passed, and what was seen."""
+    rows = [(_ANSWERS[check.passed], check.name, check.detail) for check in checks]
+    console.print(table(title, ("", "check", "what was seen"), rows))
+
+
 def _draw(console: Console, operation: Operation) -> None:
-    rows = [
-        (_ANSWERS[check.passed], check.name, check.detail) for check in operation.certificate.checks
-    ]
-    console.print(table("Certificate", ("", "check", "what was seen"), rows))
+    print_checks(console, "Certificate", operation.certificate.checks)
     for warning in operation.certificate.warnings:
         console.print(f"warning: {warning}", markup=False)
     before, after = operation.cost_before, operation.cost_after

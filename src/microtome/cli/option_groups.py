@@ -1,4 +1,4 @@
-"""Options that belong together, spelled out once: rows to read, and the recipe of a training."""
+"""Options that belong together, spelled out once: rows, the recipe of a training, workers."""
 
 from __future__ import annotations
 
@@ -6,12 +6,17 @@ import inspect
 from collections.abc import Callable, Mapping
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
+from microtome.cli.output import QUIET
 from microtome.errors import RequestError
 from microtome.tasks.data_spec import DataSpec
+
+if TYPE_CHECKING:
+    from microtome.study import Workers
 
 # By name: the type, the default, the help, and the least value where there is one.
 DATA: dict[str, tuple[Any, ...]] = {
@@ -46,6 +51,14 @@ RECIPE: dict[str, tuple[Any, ...]] = {
     "max_length": (int | None, None, "Tokens per text; default: the task's."),
 }
 
+WORKERS: dict[str, tuple[Any, ...]] = {
+    "executor": (str, "local", "local or ray."),
+    "workers": (int, 1, "Worker processes; 0: run in this process.", 0),
+    "ray_address": (str | None, None, "A Ray cluster: 'auto', or its address."),
+    "device": (str, "cpu", "Where to compute, as torch names it."),
+    "retry_failed": (bool, False, "Run failed trials again."),
+}
+
 
 def takes_data(*, without: tuple[str, ...] = ()) -> Callable[[Callable[..., None]], Any]:
     """A command's parameter ``rows: DataSpec`` becomes the options that name rows.
@@ -65,6 +78,25 @@ def takes_recipe(command: Callable[..., None]) -> Callable[..., None]:
     return _with_options(command, "recipe", RECIPE, dict)
 
 
+def takes_workers(command: Callable[..., None]) -> Callable[..., None]:
+    """A command's parameter ``where: Workers`` becomes the options on where its trials run.
+
+    A command that has a parameter ``workers`` as well spells that option out itself.
+    """
+    own = {"workers"} & set(inspect.signature(command).parameters)
+    shared = {name: option for name, option in WORKERS.items() if name not in own}
+    return _with_options(command, "where", shared, _workers_of)
+
+
+def _workers_of(
+    *, executor: str, ray_address: str | None, device: str, retry_failed: bool, workers: int = 1
+) -> Workers:
+    from microtome.study import Workers
+
+    progress = not QUIET.get()
+    return Workers(executor, workers, (device,), ray_address, retry_failed, progress)
+
+
 def _with_options(
     command: Callable[..., None],
     group: str,
@@ -76,7 +108,7 @@ def _with_options(
     The parameter gets what ``make`` makes of their values; one that the command also has as a
     parameter of its own is passed on there too.
     """
-    hints = get_type_hints(command, include_extras=True)
+    hints = _hints(command, without=group)
     parameters: list[inspect.Parameter] = []
     both: list[str] = []
     for name, parameter in inspect.signature(command).parameters.items():
@@ -97,6 +129,13 @@ def _with_options(
     call.__signature__ = signature  # type: ignore[attr-defined]
     call.__annotations__ = {one.name: one.annotation for one in parameters} | {"return": None}
     return call
+
+
+def _hints(command: Callable[..., None], *, without: str) -> dict[str, Any]:
+    """The types of a command's parameters but one, whose type may be known to checkers alone."""
+    written = {name: hint for name, hint in command.__annotations__.items() if name != without}
+    spaces = inspect.unwrap(command).__globals__
+    return get_type_hints(SimpleNamespace(__annotations__=written), spaces, include_extras=True)
 
 
 def _option(

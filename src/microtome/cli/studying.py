@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +12,7 @@ from microtome.cli import parameters as given
 from microtome.cli.experiment_options import help_of, read_options
 from microtome.cli.option_groups import takes_data, takes_recipe
 from microtome.cli.output import log, print_notes, show, table
+from microtome.cli.subjects import models_and_rows
 from microtome.errors import RequestError
 from microtome.tasks.data_spec import DataSpec
 from microtome.views import Table, TidyRow
@@ -20,11 +22,18 @@ if TYPE_CHECKING:
 
     from microtome.examination import Examination
     from microtome.experiments import Experiment, Subject
-    from microtome.study import Study, Workers
+    from microtome.study import Study, StudyPart, Workers
 
 
 ExperimentName = Annotated[str | None, typer.Argument(help="See 'microtome list experiments'.")]
-ModelName = Annotated[str | None, typer.Option("--model", help="Embedded name, folder, or hub id.")]
+ModelName = Annotated[
+    str | None,
+    typer.Option("--model", help="Embedded name, folder, or hub id; several with commas."),
+]
+ModelFor = Annotated[
+    list[str] | None,
+    typer.Option("--model-for", help="TASK=CHECKPOINT: that task's; may be repeated."),
+]
 SaveBest = Annotated[
     Path | None, typer.Option("--save-best", help="head-disabling: a folder for the best.")
 ]
@@ -39,6 +48,7 @@ def run(
     rows: DataSpec,
     experiment: ExperimentName = None,
     model: ModelName = None,
+    model_for: ModelFor = None,
     tasks: given.Tasks = None,
     out: given.Run = None,
     save_best: SaveBest = None,
@@ -66,10 +76,14 @@ def run(
     from microtome.tasks.data_spec import each_task
 
     chosen, settings = _asked(experiment, context.args, save_best)
-    if tasks is not None and save_best is not None:
-        raise RequestError("--save-best with --tasks", "a best head is one task's: name one")
     specs = [rows] if tasks is None else each_task(rows, tasks)
-    subjects = [chosen.subject(model, spec, settings, revision=revision) for spec in specs]
+    asked = models_and_rows(model, model_for or (), specs)
+    if len(asked) > 1 and save_best is not None:
+        raise RequestError(
+            "--save-best with several models or tasks",
+            "a best head is one model's on one task: name one of each",
+        )
+    subjects = [chosen.subject(name, spec, settings, revision=revision) for name, spec in asked]
     if save_best is not None:
         from microtome.experiments.kovaleva.head_disabling.plan import check_can_save
 
@@ -107,13 +121,17 @@ def _ran(
 ) -> dict[str, Any]:
     from microtome.study import Wanted, default_folder, study, write_report
 
-    subject, tasks = subjects[0], "-".join(each.task for each in subjects)
-    folder = out or default_folder(f"{experiment.name}-{subject.model}", tasks)
-    counts = [f"{len(each.dataset):,} rows of {each.task}" for each in subjects if each.opened]
+    models = list(dict.fromkeys(each.model for each in subjects))
+    tasks = list(dict.fromkeys(each.task for each in subjects))
+    named = "-".join(Path(model).name for model in models)
+    folder = out or default_folder(f"{experiment.name}-{named}", "-".join(tasks))
+    counts = {
+        f"{len(each.dataset):,} rows of {each.task}": None for each in subjects if each.opened
+    }
     on = f" on {', '.join(counts)}" if counts else ""
     done = study(
         subjects, [Wanted(experiment.name, settings)], folder, workers=workers,
-        begin=lambda: log(f"{experiment.name} of {subject.model}{on} → {folder}"),
+        begin=lambda: log(f"{experiment.name} of {', '.join(models)}{on} → {folder}"),
     )  # fmt: skip
     write_report(done)
     document = _document(done)
@@ -121,25 +139,40 @@ def _ran(
         from microtome.experiments.kovaleva.head_disabling.measure import save_best_head
 
         rows = done.part(experiment.name).rows
-        document["saved"] = str(save_best_head(rows, done.result, subject, save_best))
+        document["saved"] = str(save_best_head(rows, done.result, subjects[0], save_best))
     return document
 
 
 def _document(done: Study) -> dict[str, Any]:
-    """What ``run --json`` prints."""
+    """What ``run --json`` prints; ``models`` and ``tasks`` are there where there are several."""
     done.check()
-    summaries = [part.experiment.summary(part.rows) for part in done.parts]
-    tasks = [part.task for part in done.parts]
+    models = list(dict.fromkeys(part.model for part in done.parts if part.model))
+    tasks = list(dict.fromkeys(part.task for part in done.parts if part.task))
     return {
         "experiment": done.parts[0].experiment.name,
-        "model": done.subject.model,
-        "task": ",".join(tasks) if len(tasks) > 1 else done.subject.task,
+        "model": ",".join(models) or done.subject.model,
+        **({"models": models} if models else {}),
+        "task": ",".join(tasks) or done.subject.task,
+        **({"tasks": tasks} if tasks else {}),
         "run": str(done.folder),
         "rows": _rectangular([row for part in done.parts for row in part.rows]),
-        "summary": dict(zip(tasks, summaries, strict=True)) if len(tasks) > 1 else summaries[0],
+        "summary": _summary(done.parts),
         "finding": "\n".join(part.finding for part in done.parts),
         "notes": list(done.result.notes),
     }
+
+
+def _summary(parts: Sequence[StudyPart]) -> dict[str, Any]:
+    """The experiment's; of several models or tasks, by their names, models first."""
+    summary: dict[str, Any] = {}
+    for part in parts:
+        found = part.experiment.summary(part.rows)
+        if not part.about:
+            return found
+        keys = [key for key in (part.model, part.task) if key]
+        inner = summary.setdefault(keys[0], {}) if len(keys) > 1 else summary
+        inner[keys[-1]] = found
+    return summary
 
 
 def _rectangular(rows: list[TidyRow]) -> list[TidyRow]:
@@ -192,8 +225,6 @@ def examine(
         recipe={"fraction": fraction, **recipe}, out=out, revision=revision,
     )  # fmt: skip
     log(f"examining {request.subject.model} on {request.subject.task} → {request.folder}")
-    for part, why in request.left_out.items():
-        log(f"{part} is left out: {why}")
     where = Workers(executor, workers, (device,), ray_address, retry_failed, not quiet)
     done = examination.examine(request, workers=where)
     show(done.as_json(), as_json=json, for_people=lambda console: _draw(console, done))
@@ -222,16 +253,33 @@ def _cell(view: Table, column: str, value: object) -> object:
 
 
 def report(
-    run_folder: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")],
+    run_folders: Annotated[list[Path], typer.Argument(metavar="RUN", help="Folders of runs.")],
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Where the page of several runs goes.")
+    ] = None,
     quiet: given.Quiet = False,
     json: given.Json = False,
 ) -> None:
-    """Write a run's report.html, figures and tables anew from its records; needs no model."""
-    from microtome.examination import rebuild
+    """Write a run's report.html, figures and tables anew from its records; needs no model.
 
-    page = rebuild(run_folder)
+    Several runs become one page with joint figures, in the folder --out.
+
+    Example: microtome report runs/bert runs/albert --out both
+    """
+    from microtome.examination import rebuild, rebuild_joint
+
+    document: dict[str, Any] = {"run": str(run_folders[0])}
+    if len(run_folders) == 1:
+        if out is not None:
+            raise RequestError("--out goes with several runs", "the page of one is in its folder")
+        page = rebuild(run_folders[0])
+    else:
+        if out is None:
+            raise RequestError("a page of several runs needs a folder", "name one: --out DIR")
+        page = rebuild_joint(run_folders, out)
+        document = {"runs": [str(folder) for folder in run_folders]}
     show(
-        {"run": str(run_folder), "report": str(page)},
+        {**document, "report": str(page)},
         as_json=json,
         for_people=lambda console: console.print(f"report: {page}", markup=False),
     )

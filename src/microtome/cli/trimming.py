@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from microtome.cli import parameters as given
-from microtome.cli.option_groups import takes_data, takes_recipe
+from microtome.cli.option_groups import takes_data, takes_recipe, takes_workers
 from microtome.cli.output import log, print_notes, show, table
 from microtome.errors import RequestError
 from microtome.tasks.data_spec import DataSpec
@@ -17,6 +17,7 @@ from microtome.values import parse_ranges
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from microtome.study import Workers
     from microtome.trimming.trim import Trimmed
 
 Out = Annotated[Path, typer.Option("--out", help="A new folder for the smaller model.")]
@@ -56,9 +57,11 @@ SmallerVocabulary = Annotated[
 
 @takes_data(without=("split", "seed"))
 @takes_recipe
+@takes_workers
 def trim(
     rows: DataSpec,
     recipe: dict[str, Any],
+    where: Workers,
     model: given.Model,
     out: Out,
     text: Text = None,
@@ -73,11 +76,6 @@ def trim(
     healing_rate: Rate = None,
     run: Run = None,
     seed: given.Seed = 0,
-    executor: given.Executor = "local",
-    workers: given.NWorkers = 1,
-    ray_address: given.RayAddress = None,
-    device: given.Device = "cpu",
-    retry_failed: given.RetryFailed = False,
     revision: str | None = None,
     quiet: given.Quiet = False,
     json: given.Json = False,
@@ -91,7 +89,6 @@ def trim(
 
     Example: microtome trim ./my-model --data train.csv --dev-data dev.csv --out ./my-model-small
     """
-    from microtome.study import Workers
     from microtome.trimming import trim as trimming
 
     settings = {
@@ -104,7 +101,6 @@ def trim(
         settings=settings, revision=revision,
     )  # fmt: skip
     log(f"trimming {wanted.subject.model} on {wanted.subject.task} → {wanted.folder}")
-    where = Workers(executor, workers, (device,), ray_address, retry_failed, not quiet)
     done = trimming.trim(wanted, workers=where)
     show(done.as_json(), as_json=json, for_people=lambda console: _draw(console, done))
 

@@ -12,11 +12,12 @@ from microtome.errors import RunError
 from microtome.experiments import Subject, subject_of
 from microtome.experiments.field.comparison.measure import check_answers
 from microtome.experiments.field.comparison.plan import check_distinct, plan
-from microtome.experiments.field.comparison.report import differences_of, names_of, scores_of
+from microtome.experiments.field.comparison.report import differences_of, scores_of
 from microtome.experiments.kit.learning import has_learnt
+from microtome.models.source import short_names
 from microtome.report import html_of, write
 from microtome.report.page import Page
-from microtome.runs import RunResult, run
+from microtome.runs import RunResult
 from microtome.study import Workers, default_folder
 from microtome.tasks.data_spec import DataSpec
 
@@ -105,24 +106,14 @@ def request(models: Sequence[str], data: DataSpec, *, out: Path | None = None) -
 def compare(wanted: ComparisonRequest, *, workers: Workers | None = None) -> Comparison:
     """Run what isn't done yet, and write the report."""
     workers, first = workers or Workers(), wanted.subjects[0]
-    result = run(
-        plan(wanted.subjects),
-        wanted.folder,
-        {
-            "kind": COMPARISON,
-            "models": [each.model for each in wanted.subjects],
-            "task": first.task,
-            "rows": first.data.as_json(),
-        },
-        executor=workers.executor,
-        workers=workers.n_workers,
-        devices=workers.devices,
-        retry_failed=workers.retry_failed,
-        progress=workers.progress,
-        ray_address=workers.ray_address,
-        notes=list(_notes(wanted.subjects)),
-        whole=True,
-    )
+    asked = {
+        "kind": COMPARISON,
+        "models": [each.model for each in wanted.subjects],
+        "task": first.task,
+        "rows": first.data.as_json(),
+    }
+    notes = list(_notes(wanted.subjects))
+    result = workers.run(plan(wanted.subjects), wanted.folder, asked, notes=notes)
     page = comparison_page(result)
     report = write(page, wanted.folder)
     if not result.ok:
@@ -135,7 +126,7 @@ def compare(wanted: ComparisonRequest, *, workers: Workers | None = None) -> Com
 
 def _notes(subjects: Sequence[Subject]) -> Iterator[str]:
     """What to know of the rows; a note that isn't every model's says whose it is."""
-    names = names_of([each.model for each in subjects])
+    names = short_names([each.model for each in subjects])
     for note in dict.fromkeys(note for each in subjects for note in each.notes):
         whose = [names[each.model] for each in subjects if note in each.notes]
         yield note if len(whose) == len(subjects) else f"{', '.join(whose)}: {note}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from microtome.experiments.field.comparison import plan, report
+from microtome.models.source import short_names
 from microtome.report.page import Page, Section
 from microtome.runs import RunResult
 
@@ -11,7 +12,7 @@ COMPARISON = "comparison"  # the kind of its runs
 
 def comparison_page(result: RunResult) -> Page:
     """The page of a stored comparison; one that isn't finished says why."""
-    names = list(report.names_of(result.request["models"]).values())
+    names = list(short_names(result.request["models"]).values())
     task, rows = result.request["task"], result.rows if result.ok else []
     section = Section(
         name=COMPARISON,

@@ -22,6 +22,9 @@ FOLDERS = {
     "head-disabling": "kovaleva.head_disabling",
     "layer-removal": "kao.layer_removal",
     "trim": "field.trim",
+    "layer-similarity": "field.layer_similarity",
+    "head-importance": "field.head_importance",
+    "predictors": "field.predictors",
 }
 # Trials of no experiment by name: those that several need, and those of ``microtome compare``.
 SHARED = {"finetuning": "kit.training", "comparison": "field.comparison.measure"}

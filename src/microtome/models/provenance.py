@@ -14,7 +14,8 @@ from microtome.models.source import Kind
 if TYPE_CHECKING:
     from microtome.models.heads import HeadName
 
-HISTORY = "microtome.json"
+HISTORY, CARD = "microtome.json", "README.md"
+FILES, TRAINING = "sha256", "training"  # keys of the history
 SCHEMA_VERSION = 1
 MAX_HISTORY_BYTES = 1_000_000
 MAX_EDITS = 1_000

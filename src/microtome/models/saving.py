@@ -20,9 +20,18 @@ from microtome.errors import DISTRIBUTION, StorageError
 from microtome.families.embedder import embedder_of
 from microtome.models.building import lacks_pooler
 from microtome.models.card import model_card
+from microtome.models.contents import file_hashes
 from microtome.models.costs import cost
 from microtome.models.folders import check_empty
-from microtome.models.provenance import HISTORY, SCHEMA_VERSION, Provenance, provenance_of
+from microtome.models.provenance import (
+    CARD,
+    FILES,
+    HISTORY,
+    SCHEMA_VERSION,
+    TRAINING,
+    Provenance,
+    provenance_of,
+)
 from microtome.models.quiet import quiet_transformers
 from microtome.models.sentence_transformers.folder import encoder_folder, sentence_files
 from microtome.models.tokenizers import copy_tokenizer, write_files
@@ -69,8 +78,9 @@ def save(
             certificate = prove(folder)
         card = _card(model, target.resolve().name, certificate, story)
         # A folder's name may have bytes that aren't text.
-        (folder / "README.md").write_text(card, encoding="utf-8", errors="replace")
-        recorded = {} if training is None else {"training": dict(training)}
+        (folder / CARD).write_text(card, encoding="utf-8", errors="replace")
+        recorded: dict[str, object] = {} if training is None else {TRAINING: dict(training)}
+        recorded[FILES] = file_hashes(folder)
         history = json.dumps(_history(provenance, certificate) | recorded, indent=2)
         (folder / HISTORY).write_text(history + "\n", encoding="utf-8")
     return target

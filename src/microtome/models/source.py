@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
@@ -80,6 +81,12 @@ def short_name(model: str) -> str:
     """
     is_path = _looks_like_path(model) or model.count("/") > 1 or Path(model).is_dir()
     return Path(model).name or model if is_path else model
+
+
+def short_names(models: Sequence[str]) -> dict[str, str]:
+    """Models as a page calls them: a folder by its name, unless two folders are called alike."""
+    short = [short_name(model) for model in models]
+    return {m: s if short.count(s) == 1 else m for m, s in zip(models, short, strict=True)}
 
 
 def fetched(source: Source, *, allow_pickle: bool = False) -> Source:

@@ -13,7 +13,6 @@ from itertools import islice
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from torch import Tensor
 from transformers import PreTrainedModel
 
 from microtome.errors import RequestError
@@ -62,6 +61,11 @@ class Decoding:
     def n_tokens(self) -> int:
         """Tokens that were decoded."""
         return int(self.total.sum())
+
+    @property
+    def n_first(self) -> int:
+        """Tokens right after [CLS] that were decoded: one in every text that has one."""
+        return int(self.total[:, FIRST].sum())
 
     def accuracy(self, token_class: str | None = None) -> NDArray[np.float64]:
         """The share that came back at every depth read; of one class, or of all tokens."""
@@ -193,12 +197,10 @@ def decoded_ids(
         Texts.of([ids], segments=None if segments is None else [segments]), family.n_positions
     )
     chunk = next(packed(texts, tokens_in_flight=len(ids), device=family.model.device))
-
-    def best(states: Tensor) -> list[int]:
-        tokens: list[int] = best_tokens(chosen, chosen.features(states)).tolist()
-        return tokens
-
-    return [best(states) for states in forward.depths(family, chunk)]
+    # All depths together: the vocabulary is wide, and is read once.
+    features = chosen.features(torch.cat(list(forward.depths(family, chunk))))
+    best: list[list[int]] = best_tokens(chosen, features).view(-1, chunk.n_tokens).tolist()
+    return best
 
 
 def depth_rows(

@@ -130,6 +130,22 @@ def first_texts(texts: Encoded, n_texts: int) -> Texts:
     )  # fmt: skip
 
 
+def select_texts(texts: Texts, rows: IntArray) -> tuple[Texts, IntArray]:
+    """Some of the texts, in the order of ``rows``; and which of all tokens theirs are."""
+    lengths = texts.lengths[rows]
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    tokens = np.arange(offsets[-1]) + np.repeat(texts.offsets[rows] - offsets[:-1], lengths)
+    selected = Texts(
+        ids=texts.ids[tokens],
+        offsets=offsets,
+        segments=None if texts.segments is None else texts.segments[tokens],
+        special=texts.special[tokens],
+        targets=None if texts.targets is None else texts.targets[tokens],
+        n_prompt=texts.n_prompt,
+    )
+    return selected, tokens
+
+
 def _flat(rows: Sequence[Sequence[int | bool]]) -> IntArray:
     return np.fromiter((int(value) for row in rows for value in row), dtype=np.int64)
 

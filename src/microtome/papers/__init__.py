@@ -4,6 +4,7 @@ Nothing is smoothed: where a paper contradicts itself or another, the note says 
 can't be right is marked ``suspect`` and kept as printed.
 """
 
+from microtome.papers.answer import Answer, Verdict
 from microtome.papers.claims import CLAIMS, KAO_A, KAO_B, KOVALEVA, SINGH, Claim, claims
 from microtome.papers.printed_numbers import FIGURES, PaperFigure, matching, model_name
 
@@ -14,8 +15,10 @@ __all__ = [
     "KAO_B",
     "KOVALEVA",
     "SINGH",
+    "Answer",
     "Claim",
     "PaperFigure",
+    "Verdict",
     "claims",
     "matching",
     "model_name",

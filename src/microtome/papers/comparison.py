@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import fmean
 
+from microtome.papers.answer import Answer, Verdict
 from microtome.papers.claims import Claim, claims
 from microtome.papers.printed_numbers import PaperFigure, matching
 from microtome.views import TidyRow, TidyRows
@@ -28,37 +29,53 @@ _PAPERS_VALUES = {
 
 @dataclass(frozen=True)
 class Reported:
-    """A claim or figure of a paper: what it is, what was reported and measured, and its source."""
+    """A claim or figure of a paper: what it is, what was reported and measured, and its source.
+
+    A claim has a ``key`` within its experiment, and a verdict where these rows are about it.
+    """
 
     what: str
     paper: str
     measured: str
     source: str
+    verdict: Verdict | None = None
+    interval: str = ""
+    key: str = ""
 
 
 def reported(
-    experiment: str, model: str, task: str, rows: TidyRows, *, measured: Mapping[str, str]
+    experiment: str, model: str, task: str, rows: TidyRows, *, measured: Mapping[str, Answer]
 ) -> tuple[Reported, ...]:
     """What the papers say about an experiment, next to what its rows say; nothing without rows.
 
-    ``measured`` answers claims: a claim's key → what was measured, in words, as
-    ``EXPERIMENT.claims(rows)`` gives it.
+    ``measured`` answers claims: a claim's key → what was measured, as ``EXPERIMENT.claims(rows)``
+    gives it.
     """
     if not rows:
         return ()
-    otherwise = NOT_COMPARED if measured else ELSEWHERE
+    otherwise = Answer(NOT_COMPARED if measured else ELSEWHERE)
     return (
-        *(_of_claim(claim, measured.get(claim.key, otherwise)) for claim in claims(experiment)),
-        *(_of_figure(figure, rows) for figure in matching(model, task, experiment)),
+        *(of_claim(claim, measured.get(claim.key, otherwise)) for claim in claims(experiment)),
+        *(of_figure(figure, rows) for figure in matching(model, task, experiment)),
     )
 
 
-def _of_claim(claim: Claim, measured: str) -> Reported:
+def of_claim(claim: Claim, measured: Answer) -> Reported:
+    """A claim with what was measured of it."""
     words = f"{claim.words} ({claim.note})" if claim.note else claim.words
-    return Reported(claim.what, words, measured, claim.source)
+    return Reported(
+        claim.what,
+        words,
+        measured.words,
+        claim.source,
+        measured.verdict,
+        measured.interval,
+        claim.key,
+    )
 
 
-def _of_figure(figure: PaperFigure, rows: TidyRows) -> Reported:
+def of_figure(figure: PaperFigure, rows: TidyRows) -> Reported:
+    """A printed number with what was measured of it."""
     note = f" ({figure.note})" if figure.note else ""
     return Reported(
         f"{figure.metric} of {figure.model} on {figure.task}: {figure.setting}",

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from microtome.views import Curve, HeatMap, Sentences, Table, View
+from microtome.views import Bars, Curve, HeatMap, Panels, Sentences, Table, View
 
 Lines = Iterable[Sequence[Any]]
 _FORMULA = re.compile(r"'*[=+\-@\t\r\n＝＋－＠]")
@@ -62,15 +62,68 @@ def rows_csv(rows: Sequence[Mapping[str, Any]]) -> bytes:
 
 
 def view_csv(view: View) -> bytes:
-    """What a view shows, one value per row."""
+    """What a view shows, one value per row; of panels, with the name of each."""
+    if isinstance(view, Panels):
+        columns = dict.fromkeys(name for panel in view.panels for name in _content(panel)[0])
+        rows = [
+            {"panel": panel.title} | dict(zip(_content(panel)[0], row, strict=True))
+            for panel in view.panels
+            for row in _content(panel)[1]
+        ]
+        return csv_bytes(
+            ["panel", *columns], ([row.get(name) for name in ("panel", *columns)] for row in rows)
+        )
+    return csv_bytes(*_content(view))
+
+
+def _content(view: Curve | HeatMap | Bars | Table | Sentences) -> tuple[Sequence[str], Lines]:
+    """The columns of a view's file, and its lines."""
     if isinstance(view, Table):
-        return csv_bytes(view.columns, view.rows)
+        return _with_marks(view)
     if isinstance(view, Curve):
-        return csv_bytes(("series", view.x_label, view.y_label, "low", "high"), _curve_rows(view))
+        return ("series", view.x_label, view.y_label, "low", "high"), _curve_rows(view)
+    if isinstance(view, Bars):
+        return (view.x_label, "series", view.y_label, "low", "high"), _bar_rows(view)
     if isinstance(view, HeatMap):
         columns = (view.row_label, view.column_label, view.value_label, "marked")
-        return csv_bytes(columns, _map_rows(view))
-    return csv_bytes(("row", "position", "token", "decoded"), _sentence_rows(view))
+        return columns, _map_rows(view)
+    return ("row", "position", "token", "decoded"), _sentence_rows(view)
+
+
+def labels_above(view: Table) -> list[str]:
+    """For each column of a table, the label of its group; empty where it has none."""
+    labels = [label for label, span in view.groups for _ in range(span)]
+    return labels + [""] * (len(view.columns) - len(labels))
+
+
+def _under_groups(view: Table) -> list[str]:
+    """A table's columns, each with the label of the header above it: a file has one header."""
+    return [
+        column if column.startswith(label) else f"{label} {column}"
+        for label, column in zip(labels_above(view), view.columns, strict=True)
+    ]
+
+
+def _with_marks(view: Table) -> tuple[list[str], Lines]:
+    """A table, each column with marks followed by one that says better or worse."""
+    marks = dict.fromkeys(view.better, "better") | dict.fromkeys(view.worse, "worse")
+    marked = {column for _, column in marks}
+    columns: list[str] = []
+    for j, name in enumerate(_under_groups(view)):
+        columns += [name, f"{name} against the baseline"] if j in marked else [name]
+    rows: list[list[Any]] = []
+    for i, row in enumerate(view.rows):
+        cells = [[v, marks.get((i, j))] if j in marked else [v] for j, v in enumerate(row)]
+        rows.append([value for cell in cells for value in cell])
+    return columns, rows
+
+
+def _bar_rows(view: Bars) -> Lines:
+    for series in view.series:
+        for i, (group, value) in enumerate(zip(view.groups, series.values, strict=True)):
+            low = series.low[i] if i < len(series.low) else None
+            high = series.high[i] if i < len(series.high) else None
+            yield group, series.name, value, low, high
 
 
 def _curve_rows(view: Curve) -> Lines:
@@ -79,6 +132,8 @@ def _curve_rows(view: Curve) -> Lines:
             low = series.low[i] if i < len(series.low) else None
             high = series.high[i] if i < len(series.high) else None
             yield series.name, x, y, low, high
+    for level in view.levels:  # the same at every x
+        yield level.name, None, level.y, None, None
 
 
 def _map_rows(view: HeatMap) -> Lines:

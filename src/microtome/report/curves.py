@@ -1,142 +1,147 @@
-"""The drawing of a curve: lines with their intervals, controls dashed."""
+"""The drawing of a curve: lines with their intervals, controls dashed, levels dotted."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 
+from microtome.report.axes import (
+    BOTTOM,
+    LEFT,
+    RIGHT,
+    Scale,
+    known,
+    legend,
+    nice_ticks,
+    value_axis,
+    value_name,
+    value_scale,
+)
 from microtome.report.drawing import Drawing, Label, Mark, Outline, marker
 from microtome.report.palette import N_SERIES
-from microtome.report.text import is_number, number, plain, shortened, width_of
+from microtome.report.text import is_number, number, plain, shortened
 from microtome.views import Curve, Series
 
-LEFT, RIGHT, BOTTOM = 48, 18, 46
-LINE = 20  # height of a line of the legend
-
-
-@dataclass(frozen=True)
-class Scale:
-    """From values to pixels along one axis."""
-
-    low: float
-    high: float
-    start: float
-    end: float
-    ticks: tuple[float, ...]
-
-    def __call__(self, value: float) -> float:
-        """The pixel of a value."""
-        return self.start + (value - self.low) / (self.high - self.low) * (self.end - self.start)
-
-    def inside(self, value: float) -> float:
-        """The pixel of a value; beyond the axis, that of its end."""
-        return self(min(max(value, self.low), self.high))
+SAME_COLOUR = "baseline of the line in this colour"
 
 
 def draw_curve(view: Curve, *, width: float) -> Drawing:
     """A curve in a box of this width."""
-    legend, top = _legend(view.series, width)
+    names, top = curve_legend([view], width)
+    marks, height = plot_curve(view, width, like=[view], top=top)
+    return Drawing(width, height, (*names, *marks), curve_summary(view))
+
+
+def plot_curve(
+    view: Curve, width: float, *, like: Sequence[Curve], top: float
+) -> tuple[list[Mark], float]:
+    """A curve without a legend, from ``top`` on, and where it ends.
+
+    Its pens and its y axis are those of the curves ``like`` it.
+    """
     top += 34  # the name of the y axis
     height = top + min(300.0, max(190.0, 0.42 * width)) + BOTTOM
-    x = _x_scale(view.series, width)
-    y = _y_scale(view, top, height - BOTTOM)
-    unit = f"{plain(view.y_label)} (%)" if view.percent else plain(view.y_label)
-    marks: list[Mark] = [*legend, Label(4, top - 16, shortened(unit, width - 8, 12), "name")]
-    marks += _axes(x, y, view, top, height)
-    for i, series in enumerate(view.series):
-        marks += _band(series, i, x, y)
-    for i, series in enumerate(view.series):
-        marks += _line(series, i, x, y)
-    for i, series in enumerate(view.series):
-        marks += _dots(series, i, x, y, view)
-    return Drawing(width, height, tuple(marks), _summary(view))
+    pens = _pens(like)
+    x = _x_scale(view, width)
+    y = value_scale(
+        known(v for each in like for line in each.series for v in line.y)
+        + [level.y for each in like for level in each.levels],
+        known(v for each in like for line in each.series for v in (*line.low, *line.high)),
+        top,
+        height - BOTTOM,
+        percent=view.percent,
+    )
+    unit = value_name(view.y_label, percent=view.percent)
+    marks: list[Mark] = [Label(4, top - 16, shortened(unit, width - 8, 12), "name")]
+    marks += [*_axes(x, y, view, height), *_divider(view, x, y), *_levels(view, pens, x, y)]
+    for series in view.series:
+        marks += _band(series, pens[series.name], x, y)
+    for series in view.series:
+        marks += _line(series, pens[series.name], x, y)
+    for series in view.series:
+        marks += _dots(series, pens[series.name], x, y, view)
+    return marks, height
 
 
-def _summary(view: Curve) -> str:
+def _pens(curves: Sequence[Curve]) -> dict[str, int]:
+    """The number of each line's colour and marker, the same in all of the curves."""
+    names = dict.fromkeys(line.name for curve in curves for line in curve.series)
+    return {name: i for i, name in enumerate(names)}
+
+
+def curve_legend(curves: Sequence[Curve], width: float) -> tuple[list[Mark], float]:
+    """The names of the lines of all curves, and the height that they take."""
+    lines = {line.name: line for curve in reversed(curves) for line in curve.series}
+    entries: list[tuple[str, Sequence[Mark]]] = []
+    for name, i in _pens(curves).items():
+        stroke = Outline(((0, 0), (26, 0)), _pen(lines[name], i))
+        entries.append((name, (stroke, marker(i, 13, 0, 4, f"dot{i % N_SERIES}"))))
+    dotted = (Outline(((0, 0), (26, 0)), "level"),)
+    levels = dict.fromkeys(level.name for curve in curves for level in curve.levels)
+    entries += [(name, dotted) for name in levels if name not in lines]
+    if any(name in lines for name in levels):
+        entries.append((SAME_COLOUR, dotted))
+    return legend(entries, width)
+
+
+def _levels(view: Curve, pens: Mapping[str, int], x: Scale, y: Scale) -> Iterator[Mark]:
+    """Dotted lines over the whole width."""
+    for level in view.levels:
+        pen = f"level{pens[level.name] % N_SERIES}" if level.name in pens else "level"
+        text = number(level.y, percent=view.percent) + (" %" if view.percent else "")
+        ends = ((LEFT, y.inside(level.y)), (x.end + 8, y.inside(level.y)))
+        yield Outline(ends, pen, hint=f"{plain(level.name)}: {text}")
+
+
+def _divider(view: Curve, x: Scale, y: Scale) -> Iterator[Mark]:
+    """A vertical line, its label on the side that has more room."""
+    if view.divider is None:
+        return
+    at = x(view.divider)
+    yield Outline(((at, y.start), (at, y.end - 6)), "divider")
+    on_left = at - LEFT > x.end - at
+    room = (at - LEFT if on_left else x.end - at) - 4
+    label = shortened(plain(view.divider_label), room, 12)
+    yield Label(
+        at - 4 if on_left else at + 4, y.end - 1, label, anchor="end" if on_left else "start"
+    )
+
+
+def curve_summary(view: Curve) -> str:
+    """What a curve shows, in words."""
     parts = []
     for series in view.series:
-        known = [v for v in series.y if is_number(v)]
-        if known:
-            ends = [number(v, percent=view.percent) for v in (min(known), max(known))]  # type: ignore[type-var, arg-type]
+        values = known(series.y)
+        if values:
+            ends = [number(v, percent=view.percent) for v in (min(values), max(values))]
             parts.append(f"{plain(series.name)} from {ends[0]} to {ends[1]}")
     unit = " percent" if view.percent else ""
     return f"{plain(view.title)}. Curve over {plain(view.x_label)}: {'; '.join(parts)}{unit}."
-
-
-def _legend(series: Sequence[Series], width: float) -> tuple[list[Mark], float]:
-    """The names of the lines, in as many rows as they need, and the height they take."""
-    marks: list[Mark] = []
-    x, y = 4.0, 14.0
-    for i, line in enumerate(series):
-        name = shortened(plain(line.name), width - 48, 12)
-        taken = 34 + width_of(name, 12) + 18
-        if x > 4 and x + taken - 18 > width:
-            x, y = 4.0, y + LINE
-        marks.append(Outline(((x, y - 4), (x + 26, y - 4)), _pen(line, i)))
-        marks.append(marker(i, x + 13, y - 4, 4, f"dot{i % N_SERIES}"))
-        marks.append(Label(x + 34, y, name, "name"))
-        x += taken
-    return marks, y + 8 if series else 4.0
 
 
 def _pen(series: Series, i: int) -> str:
     return f"{'control' if series.is_control else 'line'}{i % N_SERIES}"
 
 
-def _x_scale(series: Sequence[Series], width: float) -> Scale:
-    values = [x for line in series for x in line.x if is_number(x)] or [0.0, 1.0]
+def _x_scale(view: Curve, width: float) -> Scale:
+    values = known(x for line in view.series for x in line.x) or [0.0, 1.0]
     low, high = min(values), max(values)
+    if view.divider is not None:
+        low, high = min(low, view.divider), max(high, view.divider)
     if low == high:
         low, high = low - 0.5, high + 0.5
     room = width - LEFT - RIGHT
-    if all(float(v).is_integer() for v in values) and min(values) != max(values):
+    if all(v.is_integer() for v in values) and min(values) != max(values):
         step = max(1, math.ceil((high - low) / (room / 30)))
-        ticks = tuple(float(v) for v in range(int(low), int(high) + 1, step))
+        ticks = tuple(float(v) for v in range(math.ceil(low), int(high) + 1, step))
     else:
         ticks = tuple(t for t in nice_ticks(low, high, int(room / 70)) if low <= t <= high)
     return Scale(low, high, LEFT + 6, width - RIGHT, ticks)
 
 
-def _y_scale(view: Curve, top: float, bottom: float) -> Scale:
-    values = [
-        float(v)
-        for line in view.series
-        for column in (line.y, line.low, line.high)
-        for v in column
-        if v is not None and is_number(v)
-    ] or [0.0, 1.0]
-    low, high = min(values), max(values)
-    drawn = [float(v) for line in view.series for v in line.y if v is not None and is_number(v)]
-    if view.percent and drawn and min(drawn) >= 0 and max(drawn) <= 1:
-        low, high = max(low, 0.0), min(high, 1.0)  # a share can't be outside, whatever its interval
-        if high - low > 0.4:
-            low, high = 0.0, 1.0  # a share that moves this much is read on the whole scale
-    ticks = nice_ticks(low, high, 5)
-    return Scale(ticks[0], ticks[-1], bottom, top, ticks)
-
-
-def nice_ticks(low: float, high: float, n: int) -> tuple[float, ...]:
-    """Round numbers that enclose the range: steps of 1, 2 or 5 times a power of ten."""
-    if high <= low:
-        pad = abs(low) * 0.05 or 0.5
-        low, high = low - pad, high + pad
-    rough = (high - low) / max(n, 1)
-    power = 10.0 ** math.floor(math.log10(rough))
-    step = next(m * power for m in (1, 2, 5, 10) if m * power >= rough * 0.999)
-    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
-    return tuple(round(k * step, 12) for k in range(first, last + 1))
-
-
-def _axes(x: Scale, y: Scale, view: Curve, top: float, height: float) -> Iterator[Mark]:
+def _axes(x: Scale, y: Scale, view: Curve, height: float) -> Iterator[Mark]:
     bottom = height - BOTTOM
-    step = y.ticks[1] - y.ticks[0]
-    factor = 100 if view.percent else 1
-    decimals = max(0, -math.floor(math.log10(step * factor) + 1e-9))
-    for tick in y.ticks:
-        yield Outline(((LEFT, y(tick)), (x.end + 8, y(tick))), "grid")
-        text = f"{factor * tick:.{decimals}f}".replace("-", "−")
-        yield Label(LEFT - 8, y(tick) + 4, text, anchor="end")
+    yield from value_axis(y, x.end + 8, percent=view.percent)
     yield Outline(((LEFT, bottom), (x.end + 8, bottom)), "axis")
     for tick in x.ticks:
         yield Outline(((x(tick), bottom), (x(tick), bottom + 4)), "axis")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 Point = tuple[float, float]
@@ -58,6 +58,13 @@ def box(x: float, y: float, width: float, height: float, pen: str, hint: str = "
     """A rectangle."""
     corners = ((x, y), (x + width, y), (x + width, y + height), (x, y + height))
     return Outline(corners, pen, closed=True, hint=hint)
+
+
+def moved(mark: Mark, dx: float, dy: float) -> Mark:
+    """The mark in another place."""
+    if isinstance(mark, Outline):
+        return replace(mark, points=tuple((x + dx, y + dy) for x, y in mark.points))
+    return replace(mark, x=mark.x + dx, y=mark.y + dy)
 
 
 def marker(kind: int, x: float, y: float, radius: float, pen: str, hint: str = "") -> Mark:

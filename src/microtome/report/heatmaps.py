@@ -31,13 +31,25 @@ class Grid:
 
 def draw_heat_map(view: HeatMap, *, width: float) -> Drawing:
     """A heat map that fits the width if its cells can; else it is wider, and scrolls."""
+    marks, grid_width, bottom = plot_heat_map(view, width)
+    wide = max(grid_width, min(width, NARROWEST))
+    legend = heat_map_legend(view, bottom + 18, wide)
+    return Drawing(wide, bottom + 58, (*marks, *legend), heat_map_summary(view))
+
+
+def plot_heat_map(view: HeatMap, width: float) -> tuple[list[Mark], float, float]:
+    """The cells and their labels, how wide they are, and where they end."""
     grid = _grid(view, width)
-    scale = _Colors(view)
-    marks = [*_labels(view, grid), *_cells(view, grid, scale)]
-    bottom = TOP + len(view.rows) * grid.height
-    wide = max(grid.left + len(view.columns) * grid.cell + 4, min(width, NARROWEST))
-    marks += _legend(view, scale, bottom + 18, wide)
-    return Drawing(wide, bottom + 58, tuple(marks), _summary(view))
+    marks = [*_labels(view, grid), *_cells(view, grid, _Colors(view))]
+    right = grid.left + len(view.columns) * grid.cell + 4
+    return marks, right, TOP + len(view.rows) * grid.height
+
+
+def with_span(views: Sequence[HeatMap]) -> list[HeatMap]:
+    """The maps with one span of colours, that of all their values."""
+    values = [v for view in views for v in (view.span or known_values(view))]
+    span = (min(values), max(values)) if values else None
+    return [replace(view, span=span) for view in views]
 
 
 def on_one_scale(views: Sequence[View]) -> tuple[View, ...]:
@@ -159,9 +171,9 @@ def _diamond(x: float, y: float, r: float, pen: str) -> Outline:
     return Outline(((x, y - r), (x + r, y), (x, y + r), (x - r, y)), pen, closed=True)
 
 
-def _legend(view: HeatMap, scale: _Colors, y: float, wide: float) -> Iterator[Mark]:
+def heat_map_legend(view: HeatMap, y: float, wide: float) -> Iterator[Mark]:
     """The colour scale with its ends, and what the diamond means."""
-    strip = 7.0
+    scale, strip = _Colors(view), 7.0
     for step in range(N_STEPS):
         yield box(4 + step * strip, y, strip, 10, f"{scale.kind}{step}")
     right = 4 + N_STEPS * strip
@@ -180,7 +192,8 @@ def _legend(view: HeatMap, scale: _Colors, y: float, wide: float) -> Iterator[Ma
         yield Label(right + 24, y + 24, text)
 
 
-def _summary(view: HeatMap) -> str:
+def heat_map_summary(view: HeatMap) -> str:
+    """What a heat map shows, in words."""
     known = known_values(view)
     words = f"{plain(view.title)}. Heat map, {len(view.rows)} {plain(view.row_label)} rows by"
     words += f" {len(view.columns)} {plain(view.column_label)} columns"

@@ -87,6 +87,7 @@ class Pen:
     stroke: str = ""
     width: float = 1.0
     dashed: bool = False
+    dotted: bool = False
     opacity: float = 1.0
     size: float = 12.0  # of text
     bold: bool = False
@@ -101,11 +102,18 @@ def _pens() -> dict[str, Pen]:
         "axis": Pen(stroke="axis"),
         "missing": Pen(stroke="axis", dashed=True, width=0.8),
         "sign": Pen(fill="ink"),
+        "level": Pen(stroke="soft", width=1.8, dotted=True),
+        "divider": Pen(stroke="soft", width=1.2, dashed=True),
+        "hatch": Pen(stroke="paper", width=1.4),
+        "halo": Pen(stroke="paper", width=4),
+        "whisker": Pen(stroke="ink", width=1.4),
     }
     for i in range(N_SERIES):
         pens[f"line{i}"] = Pen(stroke=f"s{i}", width=2.2)
         pens[f"control{i}"] = Pen(stroke=f"s{i}", width=1.8, dashed=True)
         pens[f"band{i}"] = Pen(fill=f"s{i}", opacity=0.18)
+        pens[f"level{i}"] = Pen(stroke=f"s{i}", width=1.8, dotted=True)
+        pens[f"bar{i}"] = Pen(fill=f"s{i}")
         pens[f"dot{i}"] = Pen(fill=f"s{i}", stroke="paper", width=1)
     for kind in "qd":
         for step in range(N_STEPS):
@@ -136,6 +144,8 @@ def _rule(pen: Pen, colors: dict[str, str] | None) -> str:
         parts.append(f"stroke:{color(pen.stroke)};stroke-width:{pen.width:g}")
     if pen.dashed:
         parts.append("stroke-dasharray:5 4")
+    if pen.dotted:
+        parts.append("stroke-dasharray:1.5 3.5")
     if pen.opacity < 1:
         parts.append(f"fill-opacity:{pen.opacity:g}")
     if pen.size != 12:

@@ -68,7 +68,7 @@ def _add(axes: Any, mark: Mark) -> None:  # noqa: ANN401  # matplotlib is untype
         "facecolor": (LIGHT[pen.fill], pen.opacity) if pen.fill else "none",
         "edgecolor": LIGHT[pen.stroke] if pen.stroke else "none",
         "linewidth": pen.width * POINTS_PER_PIXEL if pen.stroke else 0,
-        "linestyle": (0, (3, 2)) if pen.dashed else "-",
+        "linestyle": (0, (3, 2)) if pen.dashed else (0, (1, 2)) if pen.dotted else "-",
     }
     if isinstance(mark, Circle):
         axes.add_patch(Round((mark.x, mark.y), mark.radius, **paint))

@@ -13,15 +13,18 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from microtome.errors import install_command
+from microtome.report.bars import draw_bars
+from microtome.report.csvs import labels_above
 from microtome.report.curves import draw_curve
 from microtome.report.drawing import Drawing
 from microtome.report.heatmaps import draw_heat_map
 from microtome.report.intervals import ESTIMATES, change_columns, draw_intervals
 from microtome.report.page import Page, Section
 from microtome.report.palette import DARK, LIGHT, pen_rules, variables
+from microtome.report.panels import draw_panels
 from microtome.report.svg import FONTS, inline_svg
 from microtome.report.text import column_texts, heading, is_number, paragraphs, plain
-from microtome.views import Cell, Curve, HeatMap, Sentences, Table, View
+from microtome.views import Bars, Cell, Curve, HeatMap, Panels, Sentences, Table, View
 
 WIDE, NARROW = 800.0, 326.0  # drawn twice: text keeps its size on a telephone
 
@@ -36,9 +39,8 @@ class Shown:
     @property
     def kind(self) -> str:
         """The macro that shows it."""
-        return {Curve: "figure", HeatMap: "figure", Table: "table", Sentences: "sentences"}[
-            type(self.view)
-        ]
+        kinds = {Table: "table", Sentences: "sentences"}
+        return kinds.get(type(self.view), "figure")
 
 
 def draw(view: View, *, width: float = WIDE) -> Drawing | None:
@@ -47,6 +49,10 @@ def draw(view: View, *, width: float = WIDE) -> Drawing | None:
         return draw_curve(view, width=width)
     if isinstance(view, HeatMap):
         return draw_heat_map(view, width=width)
+    if isinstance(view, Bars):
+        return draw_bars(view, width=width)
+    if isinstance(view, Panels):
+        return draw_panels(view, width=width)
     return None
 
 
@@ -68,24 +74,34 @@ def interval_drawings(table: Table) -> list[str]:
 
 @dataclass(frozen=True)
 class TableCell:
-    """A cell of a table: what is shown, and what it is sorted by."""
+    """A cell of a table: what is shown, what it is sorted by, and how it compares to a baseline.
+
+    ``mark`` is "better", "worse" or "", and None where no cell of the column is marked.
+    """
 
     text: str
     value: str
     is_number: bool
+    mark: str | None
 
 
 def table_rows(table: Table) -> list[list[TableCell]]:
     """The cells of a table, row by row; digits are chosen by column."""
     columns = []
     with_signs = signed_columns(table)
+    marks = dict.fromkeys(table.better, "better") | dict.fromkeys(table.worse, "worse")
     for j, name in enumerate(table.columns):
         cells: list[Cell] = [row[j] for row in table.rows]
         texts = column_texts(cells, percent=name in table.percent, plus=name in with_signs)
         columns.append(
             [
-                TableCell(text, repr(v) if is_number(v) else "", is_number(v))
-                for v, text in zip(cells, texts, strict=True)
+                TableCell(
+                    text,
+                    repr(v) if is_number(v) else "",
+                    is_number(v),
+                    marks.get((i, j), "") if any(cell[1] == j for cell in marks) else None,
+                )
+                for i, (v, text) in enumerate(zip(cells, texts, strict=True))
             ]
         )
     return [list(row) for row in zip(*columns, strict=True)]
@@ -94,6 +110,29 @@ def table_rows(table: Table) -> list[list[TableCell]]:
 def signed_columns(table: Table) -> set[str]:
     """Columns that show a plus: changes, with the ends of their intervals."""
     return {name for name in ESTIMATES if name in table.columns} | set(change_columns(table))
+
+
+def group_headings(table: Table) -> list[tuple[str, int]]:
+    """The upper header row: labels and how many columns each spans, drawn intervals included."""
+    if not table.groups:
+        return []
+    rest = len(table.columns) - sum(span for _, span in table.groups)
+    groups = [*table.groups, ("", rest)] if rest > 0 else list(table.groups)
+    drawn_after = change_columns(table)[-1:] if draw_intervals(table) else ()
+    headings, first = [], 0
+    for label, span in groups:
+        names = table.columns[first : first + span]
+        headings.append((label, span + any(name in names for name in drawn_after)))
+        first += span
+    return headings
+
+
+def column_headings(table: Table) -> list[str]:
+    """The names of the columns; what the group above one says already isn't said again."""
+    return [
+        heading(column.removeprefix(f"{label} ") if label else column)
+        for label, column in zip(labels_above(table), table.columns, strict=True)
+    ]
 
 
 def numeric_columns(table: Table) -> list[bool]:
@@ -149,12 +188,12 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     templates.filters["plain"] = plain
-    templates.filters["heading"] = heading
     templates.filters["paragraphs"] = paragraphs
     templates.globals.update(
         drawn=drawn, table_rows=table_rows, numeric_columns=numeric_columns,
         sentence_rows=sentence_rows, listed=listed, interval_drawings=interval_drawings,
-        change_columns=change_columns,
+        change_columns=change_columns, group_headings=group_headings,
+        column_headings=column_headings,
     )  # fmt: skip
     return templates
 

@@ -36,13 +36,14 @@ class Result:
 
 @dataclass(frozen=True)
 class Need:
-    """What a needed trial left: its rows and summary, and where its files are."""
+    """What a needed trial left: its rows and summary, where its files are, how long it took."""
 
     hash: str
     rows: Sequence[Row] = ()
     summary: Mapping[str, Any] = field(default_factory=dict)
     arrays: Path | None = None
     checkpoint: Path | None = None
+    seconds: float = 0.0
 
 
 Reporter = Callable[[str, Mapping[str, float]], None]

@@ -250,7 +250,7 @@ class Store:
         """What a finished trial offers to those that need it."""
         arrays = self.path_of("arrays", record.hash) if record.arrays else None
         folder = self.path_of("checkpoints", record.hash) if record.checkpoint else None
-        return Need(record.hash, tuple(record.rows), record.summary, arrays, folder)
+        return Need(record.hash, tuple(record.rows), record.summary, arrays, folder, record.seconds)
 
 
 def _sources(trials: Iterable[Trial]) -> dict[str, dict[str, str]]:

@@ -123,16 +123,16 @@ def each_task(spec: DataSpec, text: str) -> list[DataSpec]:
         raise RequestError(
             f"--data {spec.path} has no use: {', '.join(names)} are embedded", "leave it out"
         )
-    return [replace(spec, task=task.name, path=_folder(spec.path, task)) for task in tasks]
+    return [replace(spec, task=task.name, path=task_folder(spec.path, task)) for task in tasks]
 
 
-def _folder(root: Path | None, task: Task) -> Path | None:
+def task_folder(root: Path | None, task: Task) -> Path | None:
     """``glue`` and ``sst2`` → ``glue/SST-2``; an embedded task needs none."""
     if root is None or task.embedded:
         return None
     if not root.is_dir():
         raise RequestError(
-            f"--tasks expects --data to be a folder with a folder for each task, got {root}"
+            f"expected --data to be a folder with a folder for each task, got {root}"
         )
     folders = [
         entry

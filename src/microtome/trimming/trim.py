@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 from transformers import PreTrainedModel
 
 from microtome.errors import RequestError
 from microtome.experiments import Subject, find_experiment
 from microtome.experiments.field.trim.healing import HEALED
-from microtome.experiments.field.trim.judging import Measured
+from microtome.experiments.field.trim.judging import HalvedRows
 from microtome.experiments.field.trim.plan import measured_apart
 from microtome.experiments.field.trim.report import (
     Wish,
@@ -25,6 +24,7 @@ from microtome.experiments.field.trim.report import (
     recommended,
     sentence,
 )
+from microtome.experiments.kit.stored_predictions import stored_arrays
 from microtome.experiments.kit.subject import CHECKPOINT
 from microtome.experiments.kit.wording import change
 from microtome.models import cost, tokenizer_of
@@ -182,9 +182,8 @@ def scored_again(
     apart = measured_apart(subject, experiment.settings(settings))
     tokenizer = tokenizer_of(model)
     assert tokenizer is not None  # its vocabulary was made smaller
-    measured = Measured(model, tokenizer, apart.dataset, settings.get("metric"))
-    base, found = measured.outcome(base_answers), measured.outcome(measured.answers(model))
-    columns = measured.halves.columns(found, base, measured.metric)
+    measured = HalvedRows(model, tokenizer, apart.dataset, settings.get("metric"))
+    columns = measured.columns(measured.answers(), base_answers)
     size = f"{cost(model).parameters / 1e6:.1f} million parameters"
     return f"{change(columns['delta'], columns['low'], columns['high'])}, {size}"
 
@@ -192,9 +191,7 @@ def scored_again(
 def stored_answers(result: RunResult) -> NDArray[Any]:
     """The whole model's answers to the measured rows."""
     (screened,) = [one for one in result.records.values() if one.name == "trim.screen"]
-    with np.load(result.folder / "arrays" / f"{screened.hash}.npz", allow_pickle=False) as stored:
-        answers: NDArray[Any] = stored["base"]
-    return answers
+    return stored_arrays(result.folder / "arrays" / f"{screened.hash}.npz")["base"]
 
 
 def _healed_folder(result: RunResult, chosen: TidyRow) -> Path:

@@ -209,10 +209,17 @@ def test_the_claim_counts_the_cuts_that_cost_less_than_a_point(tmp_path):
     costly = [dict(row) for row in part.rows]
     for row in costly:
         if row["target"] != "baseline" and not row.get("refused"):
-            row["low_corrected"] = -0.5
-    assert claims(costly)["removal"].startswith("none of 4 cuts is sure to cost less than 1 point")
-    next(row for row in costly if row["target"] == "top 1")["low_corrected"] = 0.0
-    assert claims(costly)["removal"].startswith("1 of 4 cuts is sure")
+            row["low_corrected"] = row["high"] = -0.5
+        row |= {"constant_value": -1.0, "one_answer": False}
+    found = claims(costly)["removal"]
+    assert found.words.startswith("none of 4 cuts is sure to cost less than 1 point")
+    assert found.verdict == "doesn't hold"
+    large = next(row for row in costly if row["target"] == "top 2")
+    large["high"] = 0.1
+    assert claims(costly)["removal"].verdict == "can't tell"
+    large["low_corrected"] = 0.0
+    found = claims(costly)["removal"]
+    assert (found.words[:20], found.verdict) == ("1 of 4 cuts is sure ", "holds")
 
 
 @pytest.fixture(scope="module")

@@ -103,7 +103,7 @@ def test_words_and_views_follow_the_rows(tmp_path):
         if row["layer"] is None and row["pattern"] == "heterogeneous":
             row |= {"share": 0.123, "low": 0.1, "high": 0.15}
     assert "at most 12.3 % (10.0 % to 15.0 %)" in part.experiment.finding(doctored)
-    assert "at most 12.3 %" in part.experiment.claims(doctored)["heterogeneous"]
+    assert "at most 12.3 %" in str(part.experiment.claims(doctored)["heterogeneous"])
     curve, heat_map, dominant, overall, _ = part.experiment.views(part.rows)
     numbers = {v for row in part.rows for v in row.values() if isinstance(v, float)}
     assert {v for row in heat_map.values for v in row} <= numbers

@@ -154,9 +154,10 @@ LAYERS = (
 
 
 def test_the_paper_s_claims_have_the_rows_numbers():
-    assert claims(handmade(*HEADS, *LAYERS)) == {
+    found = claims(handmade(*HEADS, *LAYERS))
+    assert {key: answer.words for key, answer in found.items()} == {
         "best head": "+2.0 points the paper's way; −0.4 points (−1.1 to +0.3) on other rows",
-        "random head": "−0.1 points (−0.2 to +0.1)",
+        "random head": "on this data: −0.1 points (−0.2 to +0.1)",
         "some heads": "1 of 3 heads; beyond chance (max-T, 5 %): none",
         "whole layer": "from layer 0 −5.0 to layer 1 +1.0 points the paper's way;"
         " the best −2.0 points (−3.0 to +1.0) on other rows;"
@@ -167,7 +168,7 @@ def test_the_paper_s_claims_have_the_rows_numbers():
 def test_a_layer_picked_on_the_same_rows_never_shows_its_own_interval():
     """Layer 1's own interval (+0.2 to +2.0) promises a gain that other rows don't have."""
     rows = handmade(*HEADS, *LAYERS)
-    said = claims(rows)["whole layer"] + finding(rows)
+    said = claims(rows)["whole layer"].words + finding(rows)
     assert "+0.2 to +2.0" not in said
     assert "The best whole layer gains +1.0 points on the rows it was picked on" in finding(rows)
     assert "−2.0 points (−3.0 to +1.0) on others, no gain that is sure" in finding(rows)
@@ -181,7 +182,7 @@ def test_a_run_of_an_earlier_version_has_fewer_answers():
     without = {key: value for key, value in base.items() if not key.startswith(new)}
     answers = claims([without, *others])
     assert set(answers) == {"best head", "some heads", "whole layer"}
-    assert "other rows" not in answers["whole layer"]
+    assert "other rows" not in answers["whole layer"].words
     assert "whole layer" not in finding([without, *others])
 
 
@@ -210,8 +211,8 @@ def test_rows_of_other_metrics_and_of_the_test_split_are_not_what_is_shown():
         " layer 1 +0.2 points (−0.6 to +1.0)." in words
     )
     answers = claims([*shown, *on_test])
-    assert answers["best head"].endswith("; −0.3 points (−1.0 to +0.4) on test")
-    assert answers["whole layer"].endswith("; +0.2 points (−0.6 to +1.0) on test")
+    assert answers["best head"].words.endswith("; −0.3 points (−1.0 to +0.4) on test")
+    assert answers["whole layer"].words.endswith("; +0.2 points (−0.6 to +1.0) on test")
 
 
 def test_a_count_of_zero_gets_words():

@@ -16,6 +16,7 @@ from microtome.errors import RequestError
 from microtome.experiments.catalogue import FOLDERS
 from microtome.experiments.kit.options import Option
 from microtome.experiments.kit.subject import Subject, subject_of
+from microtome.papers.answer import Answer
 from microtome.runs import Trial
 from microtome.tasks.data_spec import DataSpec
 from microtome.views import TidyRows, View
@@ -26,7 +27,7 @@ class Experiment:
     """One method section of a paper: its trials, its views, its finding.
 
     ``front`` makes the views that a page shows first. ``claims`` answers the paper's claims from
-    rows: a claim's key → what was measured, in words.
+    rows: a claim's key → what was measured, with a verdict.
     An experiment that doesn't ``need_rows`` may be asked for without a task. ``find_subject`` is
     for one whose model or rows aren't simply those that were named.
     """
@@ -43,7 +44,7 @@ class Experiment:
     front: Callable[[TidyRows], tuple[View, ...]]
     finding: Callable[[TidyRows], str]
     summary: Callable[[TidyRows], dict[str, Any]]
-    claims: Callable[[TidyRows], Mapping[str, str]]
+    claims: Callable[[TidyRows], Mapping[str, Answer]]
     find_subject: Callable[[str | None, DataSpec, Mapping[str, Any]], Subject] | None = None
 
     def subject(

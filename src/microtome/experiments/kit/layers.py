@@ -8,9 +8,11 @@ from pathlib import Path
 from microtome.edits import parse
 from microtome.edits.depth import DepthEdit, DepthRules, new_order
 from microtome.errors import EditError, RequestError
+from microtome.experiments.kit.subject import Subject
 from microtome.models.checkpoint import look_at_fetched
 from microtome.models.configuration import size
 
+CHARACTERS_PER_TOKEN = 4
 LAYERS_PER_TRIAL = 3  # a killed sweep loses at most what begins at these
 MOST_SHARED = 50  # the papers' last depth for models that share their layers
 
@@ -53,6 +55,11 @@ class Layers:
         return " | ".join(part for part in (self.first_edit, edits) if part)
 
 
+def edit_to(size: int, n_layers: int) -> str:
+    """Some edit of ``n_layers`` to ``size``, where only the number matters: for its time."""
+    return f"keep(0-{size - 1})" if size < n_layers else f"extend({size})"
+
+
 def layer_chunks(n_layers: int) -> list[tuple[int, int]]:
     """The layers of a sweep in chunks, a trial each: the first of them, and the one after."""
     starts = range(0, n_layers, LAYERS_PER_TRIAL)
@@ -77,3 +84,11 @@ def checked_counts(counts: list[int] | None, n_layers: int) -> list[int]:
             f"write 0-{n_layers} or fewer",
         )
     return sorted(set(counts))
+
+
+def work_of_a_row(subject: Subject) -> float:
+    """The operations that all layers take for one of a subject's rows, about."""
+    weights = look_at_fetched(subject.model_path).weights_applied
+    lengths = [len(row.text) + len(row.pair or "") for row in subject.dataset.rows()]
+    tokens = sum(lengths) / len(lengths) / CHARACTERS_PER_TOKEN + 2
+    return max(1.0, 2 * weights * tokens)

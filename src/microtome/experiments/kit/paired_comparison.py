@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from microtome.statistics import (
     Comparison,
+    Interval,
     MaxT,
     Metric,
     SweepGains,
@@ -46,16 +47,20 @@ Clusters = NDArray[np.int64] | None
 
 def baseline_row(baseline: Outcome, dataset: Dataset, *, metric: str) -> dict[str, Any]:
     """The unedited model; ``low`` and ``high`` belong to deltas, so its own interval is apart."""
-    if metric == "accuracy" and isinstance(baseline, np.ndarray):
-        found = accuracy_interval(baseline, clusters=dataset.scored_clusters)
-    else:
-        found = bootstrap(as_metric(baseline), clusters=dataset.scored_clusters)
+    found = score_interval(baseline, dataset.scored_clusters, metric=metric)
     return {
         "target": "baseline", "metric": metric, "value": found.value, "value_low": found.low,
         "value_high": found.high, "delta": 0.0, "low": None, "high": None, "n": found.n,
         "p": None, "p_holm": None, "p_bh": None, "p_maxt": None,
         "unit": UNIT_OF.get(dataset.task.kind, "rows"),
     }  # fmt: skip
+
+
+def score_interval(found: Outcome, clusters: Clusters, *, metric: str) -> Interval:
+    """A model's score with its interval: Wilson's for accuracy, else by resampling."""
+    if metric == "accuracy" and isinstance(found, np.ndarray):
+        return accuracy_interval(found, clusters=clusters)
+    return bootstrap(as_metric(found), clusters=clusters)
 
 
 @dataclass(frozen=True, eq=False)

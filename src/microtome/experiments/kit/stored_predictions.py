@@ -15,6 +15,7 @@ from microtome.experiments.kit.paired_comparison import Outcome, as_metric
 from microtome.models.building import outline
 from microtome.models.tokenizers import load_tokenizer
 from microtome.observe.evaluation import encode_for, outcome
+from microtome.runs import Context
 from microtome.statistics import value_of
 from microtome.tasks import (
     Dataset,
@@ -118,10 +119,22 @@ def score_on(found: Outcome, rows: Indices | None = None) -> float:
     return value_of(as_metric(found if rows is None else on_rows(found, rows)))
 
 
+def stored_arrays(place: Path) -> dict[str, NDArray[Any]]:
+    """What a trial stored in its ``.npz`` file, by name."""
+    with np.load(place, allow_pickle=False) as stored:
+        return dict(stored)
+
+
+def stored_timings(context: Context) -> dict[int, Mapping[str, Any]]:
+    """By the number of layers, what the needed trials measured of its speed."""
+    summaries = (need.summary for need in context.needs.values())
+    timings = [summary["timing"] for summary in summaries if "timing" in summary]
+    return {timing["layers"]: timing for timing in timings}
+
+
 def stored_logits(arrays: Path) -> Logits:
     """The logits that a fine-tuning kept."""
-    with np.load(arrays, allow_pickle=False) as stored:
-        found: Mapping[str, Logits] = dict(stored)
+    found = stored_arrays(arrays)
     if "logits" not in found:
         raise RunError(f"{arrays} holds no logits")
     return found["logits"]

@@ -152,6 +152,13 @@ class Subject:
         return tokenizer_hash(self.model_path)
 
     @cached_property
+    def identity(self) -> str:
+        """What makes the model the one it is: weights, tokenizer, what follows the encoder."""
+        modules = modules_hash(self.model_path) if self.is_embedder else ""
+        parts = f"{self.model_hash} {self.tokenizer_hash} {modules}"
+        return hashlib.sha256(parts.encode()).hexdigest()
+
+    @cached_property
     def training(self) -> Dataset:
         """The rows that a fine-tuning would learn from, all of them."""
         return open_training(self.data)[0]
@@ -231,6 +238,13 @@ def subject_of(
     if not len(found.dataset):
         raise DataError(f"{found.task} {found.dataset.split} has no rows")
     return found
+
+
+def on_fewer_rows(subject: Subject, most: int | None) -> Subject:
+    """The subject measured on ``most`` of its rows, the same whenever asked; None leaves all."""
+    if most is None or subject.opened is None or most >= len(subject.opened):
+        return subject
+    return with_rows(subject, replace(subject.data, limit=most))
 
 
 def with_rows(subject: Subject, data: DataSpec) -> Subject:

@@ -35,14 +35,15 @@
   for (const table of document.querySelectorAll("table.sortable")) {
     const body = table.tBodies[0];
     if (body.rows.length < 2) continue;
-    [...table.tHead.rows[0].cells].forEach((head, i) => {
+    const heads = table.tHead.rows[table.tHead.rows.length - 1].cells; // below groups of columns
+    [...heads].forEach((head, i) => {
       if (head.tagName !== "TH") return;
       const button = document.createElement("button");
       button.append(...head.childNodes);
       head.append(button);
       button.addEventListener("click", () => {
         const way = head.getAttribute("aria-sort") === "descending" ? 1 : head.hasAttribute("aria-sort") || !head.classList.contains("n") ? (head.getAttribute("aria-sort") === "ascending" ? -1 : 1) : -1;
-        for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
+        for (const other of heads) other.removeAttribute("aria-sort");
         head.setAttribute("aria-sort", way > 0 ? "ascending" : "descending");
         body.append(...[...body.rows].sort((a, b) => compare(key(a, i), key(b, i), way)));
       });

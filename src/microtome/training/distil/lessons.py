@@ -20,9 +20,9 @@ from microtome.families import adapt
 from microtome.families.seam import Family
 from microtome.observe.packing import TOKENS_IN_FLIGHT, Chunk, packed
 from microtome.observe.predicting import predict
-from microtome.observe.texts import Encoded, IntArray, fitted
+from microtome.observe.texts import Encoded, IntArray, fitted, select_texts
 from microtome.training.distil.losses import BY_TOKEN, Answer, distance
-from microtome.training.finetune.examples import Examples, select_texts
+from microtome.training.finetune.examples import Examples
 from microtome.training.finetune.forward import layer, logits_of
 from microtome.training.finetune.losses import UNLABELLED
 

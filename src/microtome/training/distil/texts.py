@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 import torch
@@ -14,14 +13,14 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from microtome.families import adapt
 from microtome.observe.embedding import tokens_to_embed
 from microtome.observe.evaluation import encode_for
-from microtome.observe.texts import fitted
+from microtome.observe.texts import fitted, select_texts
 from microtome.tasks import Dataset
 from microtome.tasks.encoding.masking import masked
 from microtome.tasks.encoding.texts import EMBEDDED_KINDS
 from microtome.tasks.scoring.labels import label_map
 from microtome.training.distil.lessons import Lessons, base_answers, lessons_of
 from microtome.training.distil.losses import Answer, answer_of
-from microtome.training.finetune.examples import Examples, examples_of, select_texts
+from microtome.training.finetune.examples import Examples, examples_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +44,7 @@ class LessonTexts:
         """How the base answers them."""
         return answer_of(adapt(self.base), self.dataset.task.kind)
 
-    @cached_property
+    @property
     def texts_per_row(self) -> int:
         """Two where both texts of a pair are embedded."""
         return 2 if self.dataset.task.kind == "similarity" else 1

@@ -14,7 +14,7 @@ from torch import Tensor
 from microtome.errors import DataError, RequestError
 from microtome.families.seam import Family
 from microtome.observe.packing import Chunk, packed
-from microtome.observe.texts import IntArray, Texts, fitted
+from microtome.observe.texts import IntArray, Texts, fitted, select_texts
 from microtome.tasks import Dataset, Windows
 from microtome.tasks.encoding.tagged import TaggedTexts
 from microtome.tasks.encoding.texts import EMBEDDED_KINDS, Encoded
@@ -120,22 +120,6 @@ class Examples:
             labelled = self.targets[torch.from_numpy(tokens)] != UNLABELLED
             return max(1, int(labelled.sum()))
         return len(rows) * (self.targets.shape[1] if self.kind == "multilabel" else 1)
-
-
-def select_texts(texts: Texts, rows: IntArray) -> tuple[Texts, IntArray]:
-    """Some of the texts, in the order of ``rows``; and which of all tokens theirs are."""
-    lengths = texts.lengths[rows]
-    offsets = np.concatenate([[0], np.cumsum(lengths)])
-    tokens = np.arange(offsets[-1]) + np.repeat(texts.offsets[rows] - offsets[:-1], lengths)
-    selected = Texts(
-        ids=texts.ids[tokens],
-        offsets=offsets,
-        segments=None if texts.segments is None else texts.segments[tokens],
-        special=texts.special[tokens],
-        targets=None if texts.targets is None else texts.targets[tokens],
-        n_prompt=texts.n_prompt,
-    )
-    return selected, tokens
 
 
 def examples_of(dataset: Dataset, encoded: Encoded, family: Family) -> Examples:

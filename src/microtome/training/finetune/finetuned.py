@@ -109,7 +109,7 @@ def save_finetuned(
     if origin is not None:
         # The base's dtype may be half precision; these weights were trained and scored in single.
         attach(result.model, replace(origin, dtype="float32"))
-    save(result.model, result.out, tokenizer=tokenizer, prove=add_record)
+    save(result.model, result.out, tokenizer=tokenizer, prove=add_record, training=request)
     if bare is not None:
         attach_embedder(result.model, bare)  # the folder it came from is still without modules
 

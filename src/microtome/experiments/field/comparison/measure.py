@@ -8,23 +8,20 @@ from pathlib import Path
 from statistics import median, quantiles
 from typing import Any
 
-import numpy as np
-from transformers import PreTrainedModel
-
 from microtome.errors import RequestError
 from microtome.experiments.field.comparison.plan import MODEL_OF
+from microtome.experiments.kit.measured import Measured
 from microtome.experiments.kit.paired_comparison import Outcome, compare
+from microtome.experiments.kit.stored_predictions import stored_arrays
 from microtome.experiments.kit.subject import MODEL, POOLING, Subject
-from microtome.experiments.kit.trial_inputs import load_with_tokenizer, opened_model, opened_rows
+from microtome.experiments.kit.trial_inputs import load_with_tokenizer, opened_rows
 from microtome.families import adapt
 from microtome.models.costs import cost
-from microtome.observe.evaluation import check_fit, encode_to_score
-from microtome.observe.outcomes import answers_in, evaluation_of, outcomes
-from microtome.observe.predicting import predict
+from microtome.observe.evaluation import check_fit
 from microtome.observe.speed import SINGLE_TURNS, padded, seconds_by_turns
 from microtome.runs import Context, Result
 from microtome.statistics import holm
-from microtome.tasks import Dataset, Encoded
+from microtome.tasks import Dataset
 from microtome.tasks.scoring.constant import answer_columns
 from microtome.tasks.task import UNIT_OF
 
@@ -45,17 +42,15 @@ def check_answers(subject: Subject) -> None:
 
 def answer(request: Mapping[str, Any], context: Context) -> Result:
     """One model's answers to all rows, its size, and its score by every metric of the task."""
-    model, tokenizer = opened_model(context)
-    dataset = opened_rows(request, context)
-    encoded = encode_to_score(model, tokenizer, dataset)
-    answers = answers_in(model, dataset, encoded, predict(model, encoded))
-    found = evaluation_of(model, dataset, encoded, answers)
+    measured = Measured.opened(request, context)
+    model, answers = measured.model, measured.answers()
+    found = measured.evaluation(answers)
     size = {"layers": adapt(model).shape.n_layers, "parameters": cost(model).parameters}
     rows = [
         {
             "stage": "score", "metric": name, "primary": found.primary, "value": score.value,
             "value_low": score.low, "value_high": score.high, "n": score.n, "unit": found.unit,
-            **answer_columns(dataset, found, name, encoded), **size,
+            **answer_columns(measured.dataset, found, name, measured.encoded), **size,
         }
         for name, score in found.scores.items()
         if name in found.outcomes
@@ -92,10 +87,8 @@ def _outcomes(
     found = {}
     for place, (name, need) in enumerate(zip(names, context.needs.values(), strict=True)):
         assert need.arrays is not None  # every model answered
-        with np.load(need.arrays, allow_pickle=False) as stored:
-            answers = stored[ANSWERS]
-        model, encoded = _opened(place, dataset, context)
-        found[name] = outcomes(model, dataset, encoded, answers)[metric]
+        answers = stored_arrays(need.arrays)[ANSWERS]
+        found[name] = _opened(place, dataset, context).outcome(answers, metric)
     return found
 
 
@@ -105,8 +98,8 @@ def time_models(request: Mapping[str, Any], context: Context) -> Result:
     opened = [_opened(place, dataset, context) for place in range(len(names))]
     turns = seconds_by_turns(
         [
-            (model, padded(encoded, model, n_texts=SINGLE_TURNS, size=1))
-            for model, encoded in opened
+            (each.model, padded(each.encoded, each.model, n_texts=SINGLE_TURNS, size=1))
+            for each in opened
         ],
         TURNS,
     )
@@ -123,10 +116,10 @@ def time_models(request: Mapping[str, Any], context: Context) -> Result:
     return Result(rows=rows)
 
 
-def _opened(place: int, dataset: Dataset, context: Context) -> tuple[PreTrainedModel, Encoded]:
-    """The model at a place of the request, and the rows in its tokens."""
+def _opened(place: int, dataset: Dataset, context: Context) -> Measured:
+    """The model at a place of the request, with the rows in its tokens."""
     folder = Path(context.where[MODEL_OF.format(place) if place else MODEL])
     model, tokenizer = load_with_tokenizer(
         folder, device=context.device, pooling=context.where.get(POOLING)
     )
-    return model, encode_to_score(model, tokenizer, dataset)
+    return Measured(model, tokenizer, dataset)

@@ -8,12 +8,10 @@ at one text after another in one process, so that whatever else the machine does
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 
 from microtome.errors import DataError, RequestError
 from microtome.experiments.kit.subject import Subject, TrialInput
-from microtome.models.sentence_transformers.folder import modules_hash
 from microtome.models.source import short_name
 from microtome.runs import Trial
 
@@ -33,7 +31,7 @@ def plan(subjects: Sequence[Subject]) -> list[Trial]:
     ]
     named = {"models": [each.model for each in subjects]}
     inputs = {
-        MODEL_OF.format(place): TrialInput(each.model_path, identity(each))
+        MODEL_OF.format(place): TrialInput(each.model_path, each.identity)
         for place, each in enumerate(others, 1)
     }
     pairs = first.trial(
@@ -46,13 +44,6 @@ def plan(subjects: Sequence[Subject]) -> list[Trial]:
     return [*answers, pairs, times]
 
 
-def identity(subject: Subject) -> str:
-    """What makes a model the one that it is: weights, tokenizer, and what follows the encoder."""
-    modules = modules_hash(subject.model_path) if subject.is_embedder else ""
-    parts = f"{subject.model_hash} {subject.tokenizer_hash} {modules}"
-    return hashlib.sha256(parts.encode()).hexdigest()
-
-
 def check_distinct(subjects: Sequence[Subject]) -> None:
     """Refuse a model by itself, one that is named twice, and models on different kinds of rows."""
     if len(subjects) < 2:
@@ -60,10 +51,10 @@ def check_distinct(subjects: Sequence[Subject]) -> None:
     first = subjects[0]
     seen: dict[str, str] = {}
     for each in subjects:
-        if (twin := seen.get(identity(each))) is not None:
+        if (twin := seen.get(each.identity)) is not None:
             same = f"{twin} twice" if twin == each.model else f"{twin} and {each.model}, its copy"
             raise RequestError(f"compare expects different checkpoints, got {same}")
-        seen[identity(each)] = each.model
+        seen[each.identity] = each.model
         kind = each.dataset.task.kind
         if kind != first.dataset.task.kind:
             raise RequestError(

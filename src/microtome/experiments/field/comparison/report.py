@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from microtome.experiments.kit import learning
 from microtome.experiments.kit.wording import change, percent
-from microtome.models.source import short_name
+from microtome.models.source import short_names
 from microtome.views import Curve, HeatMap, Series, Table, TidyRow, TidyRows, View, table_of
 
 SIGNIFICANT = 0.05  # after Holm's correction
@@ -29,19 +29,13 @@ def differences_of(rows: TidyRows) -> list[TidyRow]:
     return [row for row in rows if row["stage"] == "difference"]
 
 
-def names_of(models: Sequence[str]) -> dict[str, str]:
-    """Models as a page calls them: a folder by its name, unless two folders are called alike."""
-    short = [short_name(model) for model in models]
-    return {m: s if short.count(s) == 1 else m for m, s in zip(models, short, strict=True)}
-
-
 def finding(rows: TidyRows) -> str:
     """Which model is best and how sure that is, which is fastest, and which haven't learnt.
 
     That comes first where it is said of the best one.
     """
     scores = scores_of(rows)
-    names = names_of([row["model"] for row in scores])
+    names = short_names([row["model"] for row in scores])
     lost = [row for row in scores if not learning.has_learnt([row])]
     parts = [_best(rows, names), _fastest(scores, names)]
     parts.insert(0 if _highest(scores) in lost else 2, _not_learnt(lost, names))
@@ -115,7 +109,7 @@ def front(rows: TidyRows) -> tuple[View, ...]:
 def views(rows: TidyRows) -> tuple[View, ...]:
     """All pairs in one map; every metric, where the task has several."""
     every = [row for row in rows if row["stage"] == "score"]
-    names = names_of(list(dict.fromkeys(row["model"] for row in every)))
+    names = short_names(list(dict.fromkeys(row["model"] for row in every)))
     columns = ("model", "metric", "value", "value_low", "value_high", "n", "constant_value")
     shown = [{**row, "model": names[row["model"]]} for row in every]
     by_metric = table_of("Every metric of the task", shown, columns, percent=PERCENT)
@@ -124,7 +118,7 @@ def views(rows: TidyRows) -> tuple[View, ...]:
 
 def _score_against_time(rows: TidyRows) -> Curve:
     scores = scores_of(rows)
-    names = names_of([row["model"] for row in scores])
+    names = short_names([row["model"] for row in scores])
     dots = [
         Series(
             names[row["model"]], (row["latency_ms"],), (row["value"],), (row["value_low"],),
@@ -144,7 +138,7 @@ def _score_against_time(rows: TidyRows) -> Curve:
 
 def _scores(rows: TidyRows) -> Table:
     scores = scores_of(rows)
-    names = names_of([row["model"] for row in scores])
+    names = short_names([row["model"] for row in scores])
     columns = (
         "model", "value", "value_low", "value_high", "constant_value", "parameters",
         "latency_ms", "speed",
@@ -155,7 +149,7 @@ def _scores(rows: TidyRows) -> Table:
 
 
 def _differences(rows: TidyRows) -> Table:
-    names = names_of([row["model"] for row in scores_of(rows)])
+    names = short_names([row["model"] for row in scores_of(rows)])
     shown = [
         {**row, "model": names[row["model"]], "compared_with": names[row["compared_with"]]}
         for row in differences_of(rows)
@@ -165,7 +159,7 @@ def _differences(rows: TidyRows) -> Table:
 
 
 def _map(rows: TidyRows) -> HeatMap:
-    names = names_of([row["model"] for row in scores_of(rows)])
+    names = short_names([row["model"] for row in scores_of(rows)])
     places = {model: place for place, model in enumerate(names)}
     values: list[list[float | None]] = [[None] * len(names) for _ in names]
     marked = []

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from microtome.experiments.kit.paired_comparison import Clusters, Outcome, as_metric, compare
+from microtome.experiments.kit.measured import Measured
+from microtome.experiments.kit.paired_comparison import Clusters, Outcome, compare, score_interval
 from microtome.experiments.kit.stored_predictions import Indices, on_rows, score_on
 from microtome.experiments.kit.trial_inputs import opened_model, opened_rows
-from microtome.observe.evaluation import check_fit, encode_to_score
-from microtome.observe.outcomes import answers_in, evaluation_of, outcomes
-from microtome.observe.predicting import predict
 from microtome.runs import Context
-from microtome.statistics import Interval, accuracy_interval, bootstrap, halves
-from microtome.tasks import Dataset, Encoded
-from microtome.tasks.scoring.constant import answer_columns
+from microtome.statistics import Interval, halves
+from microtome.tasks import Dataset
 from microtome.tasks.scoring.masked_tokens import MASKED_ACCURACY
 
 
@@ -44,19 +40,14 @@ class Halves:
         ``pick_low`` is the lower end of its change on the rows that pick: what a choice looks at.
         """
         picked = self._change(found, base, self.picking)
-        change, score = self._change(found, base, self.scoring), self._score(found, metric)
+        change, scored = self._change(found, base, self.scoring), on_rows(found, self.scoring)
+        score = score_interval(scored, self._clusters(self.scoring), metric=metric)
         return {
             "metric": metric, "primary": metric, "value": score.value, "value_low": score.low,
             "value_high": score.high, "delta": change.value, "low": change.low,
             "high": change.high, "n": change.n, "pick_value": score_on(found, self.picking),
             "pick_delta": picked.value, "pick_low": picked.low,
         }  # fmt: skip
-
-    def _score(self, found: Outcome, metric: str) -> Interval:
-        own, clusters = on_rows(found, self.scoring), self._clusters(self.scoring)
-        if metric == "accuracy" and isinstance(own, np.ndarray):
-            return accuracy_interval(own, clusters=clusters)
-        return bootstrap(as_metric(own), clusters=clusters)
 
     def _change(self, found: Outcome, base: Outcome, rows: Indices) -> Interval:
         clusters = self._clusters(rows)
@@ -66,30 +57,23 @@ class Halves:
         return None if self.clusters is None else self.clusters[rows]
 
 
-class Measured:
-    """A model and rows that it is measured on, ready to score answers."""
+class HalvedRows(Measured):
+    """A model and its rows in two halves, scored by the one metric that is shown."""
 
     def __init__(
         self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, dataset: Dataset,
         metric: str | None,
     ) -> None:  # fmt: skip
-        check_fit(model, dataset)
-        self.model, self.tokenizer, self.dataset = model, tokenizer, dataset
-        self.encoded: Encoded = encode_to_score(model, tokenizer, dataset)
+        super().__init__(model, tokenizer, dataset)
         self.metric: str = metric or dataset.task.primary or MASKED_ACCURACY
+        self.halves = Halves.of(dataset.n_scored, dataset.scored_clusters)
 
     @classmethod
-    def opened(cls, request: Mapping[str, Any], context: Context) -> Measured:
+    def opened(cls, request: Mapping[str, Any], context: Context) -> HalvedRows:
         """The model and the rows of a trial."""
-        rows = opened_rows(request, context)
-        return cls(*opened_model(context), rows, request.get("metric"))
+        return cls(*opened_model(context), opened_rows(request, context), request.get("metric"))
 
-    @cached_property
-    def halves(self) -> Halves:
-        """The rows that pick, and those that score."""
-        return Halves.of(self.dataset.n_scored, self.dataset.scored_clusters)
-
-    def to_screen(self, n_rows: int) -> Measured:
+    def to_screen(self, n_rows: int) -> HalvedRows:
         """The same model on at most so many of the rows that pick."""
         picking = self.halves.picking
         if self.dataset.n_scored < len(self.dataset):  # a query's passages are scored as one
@@ -98,24 +82,16 @@ class Measured:
             scored = np.unique(queries[self.dataset.targets > 0])
             picking = np.flatnonzero(np.isin(queries, scored[picking]))
         rows = self.dataset.select(picking).limit(n_rows, seed=0)
-        return Measured(self.model, self.tokenizer, rows, self.metric)
+        return HalvedRows(self.model, self.tokenizer, rows, self.metric)
 
-    def answers(self, model: PreTrainedModel) -> NDArray[Any]:
-        """What a model answers, as much of it as the scores need."""
-        return answers_in(model, self.dataset, self.encoded, predict(model, self.encoded))
+    def score(self, answers: NDArray[Any]) -> float:
+        """The score of some answers on all rows."""
+        return score_on(self.outcome(answers, self.metric))
 
-    def outcome(self, answers: NDArray[Any]) -> Outcome:
-        """The answers by the metric that is shown."""
-        return outcomes(self.model, self.dataset, self.encoded, answers)[self.metric]
-
-    def pick_score(self, answers: NDArray[Any]) -> float:
-        """The score of some answers on the half that picks."""
-        return score_on(self.outcome(answers), self.halves.picking)
-
-    def answer_columns(self, answers: NDArray[Any]) -> dict[str, Any]:
-        """What one constant answer scores, and whether these are one."""
-        found = evaluation_of(self.model, self.dataset, self.encoded, answers)
-        return answer_columns(self.dataset, found, self.metric, self.encoded)
+    def columns(self, answers: NDArray[Any], base: NDArray[Any]) -> dict[str, Any]:
+        """What some answers score, and how that differs from the base's: see ``Halves``."""
+        found, whole = (self.outcome(each, self.metric) for each in (answers, base))
+        return self.halves.columns(found, whole, self.metric)
 
 
 def mark_frontier(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

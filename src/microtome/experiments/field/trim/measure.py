@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +18,19 @@ from microtome.experiments.field.trim.candidates import (
     FEW_LAYERS,
     Candidate,
     candidates,
+    keeping,
     without_one,
 )
 from microtome.experiments.field.trim.healing import HEALED, Healing
-from microtome.experiments.field.trim.judging import Halves, Measured, mark_frontier
+from microtome.experiments.field.trim.judging import HalvedRows, Halves, mark_frontier
 from microtome.experiments.field.trim.plan import TEXT
-from microtome.experiments.kit.stored_predictions import score_on
+from microtome.experiments.kit.layers import edit_to
+from microtome.experiments.kit.stored_predictions import (
+    score_on,
+    stored_arrays,
+    stored_timings,
+)
+from microtome.experiments.kit.subject import POOLING
 from microtome.experiments.kit.trial_inputs import opened_model, opened_rows, training_rows
 from microtome.families import adapt
 from microtome.models.costs import cost
@@ -34,8 +41,9 @@ from microtome.surgery import apply
 from microtome.tasks.data_spec import DataSpec
 from microtome.tasks.reading.opening import open_data
 from microtome.tasks.task import UNIT_OF
+from microtome.training.distil.lessons import Lessons
 from microtome.training.distil.texts import LessonTexts, without_measured
-from microtome.training.finetune.loop import Step, train
+from microtome.training.finetune.loop import train
 from microtome.training.recipe import Recipe, Seeds
 
 SCREENED, BASE = "screened", "base"  # stages, besides healing's
@@ -46,7 +54,7 @@ TIMED_TEXTS = 256
 
 def screen(request: Mapping[str, Any], context: Context) -> Result:
     """Rank every candidate without training; the best of each size answers all rows."""
-    measured = Measured.opened(request, context)
+    measured = HalvedRows.opened(request, context)
     stack, sizes = adapt(measured.model).stack, request["sizes"]
     search = _Search(measured.to_screen(request["rows_at_most"]), context)
     search.measure(candidates(stack.n_layers, stack.rules, sizes))
@@ -63,8 +71,10 @@ def screen(request: Mapping[str, Any], context: Context) -> Result:
         for one in found
     ]  # fmt: skip
     best = [found[0].order for found in ranked.values()]
-    whole = tuple(range(stack.n_layers)) if not stack.rules.shared else (0,) * stack.n_layers
-    answers = ordered_answers(measured.model, measured.dataset, measured.encoded, [whole, *best])
+    whole = keeping(range(stack.n_layers), stack.n_layers, stack.rules)
+    assert whole is not None  # every family keeps all of its layers
+    orders = [whole.order, *best]
+    answers = ordered_answers(measured.model, measured.dataset, measured.encoded, orders)
     names = (BASE, *(f"layers_{size}" for size in ranked))
     return Result(rows=rows, arrays=dict(zip(names, answers, strict=True)))
 
@@ -72,7 +82,7 @@ def screen(request: Mapping[str, Any], context: Context) -> Result:
 class _Search:
     """Candidates with their scores on the rows that pick."""
 
-    def __init__(self, measured: Measured, context: Context) -> None:
+    def __init__(self, measured: HalvedRows, context: Context) -> None:
         self.measured, self.context = measured, context
         self.scores: dict[str, float] = {}
         self.found: dict[str, Candidate] = {}
@@ -88,9 +98,7 @@ class _Search:
             progress=lambda done, n: report(f"{len(new)} cuts: {done} of {n} texts"),
         )  # fmt: skip
         self.found |= new
-        self.scores |= {
-            edit: score_on(m.outcome(found)) for edit, found in zip(new, answers, strict=True)
-        }
+        self.scores |= {edit: m.score(found) for edit, found in zip(new, answers, strict=True)}
 
     def greedily(self, *, least: int) -> None:
         """Leave out the layer whose removal costs least, again and again."""
@@ -111,7 +119,6 @@ def calibrate(request: Mapping[str, Any], context: Context) -> Result:
     """What a step of every size takes, and an answer of the base: measured once, then fixed."""
     model, tokenizer = opened_model(context)
     texts = _texts(request, context, model, tokenizer)
-    batch = request["batch_size"]
     n_texts = min(TIMED_TEXTS, texts.n_texts)
     started = time.perf_counter()
     answers = texts.answers(n_texts)
@@ -120,16 +127,22 @@ def calibrate(request: Mapping[str, Any], context: Context) -> Result:
     per_step = {}
     for size in request["sizes"]:
         context.report(f"time a step of {size} layers")
-        cut = apply(parse(_some_edit(model, size)), model)
-        ends: list[float] = []
-        recipe = Recipe(batch_size=batch, steps=UNTIMED_STEPS + TIMED_STEPS, learning_rate=1e-6)
-
-        def note(step: Step, ends: list[float] = ends) -> None:
-            ends.append(time.perf_counter())
-
-        train(cut, lessons, recipe.but(epochs=1), seeds=Seeds.of(0), dropout=False, progress=note)
-        per_step[str(size)] = float(np.median(np.diff(ends[UNTIMED_STEPS - 1 : -1])))
+        cut = apply(parse(edit_to(size, adapt(model).shape.n_layers)), model)
+        per_step[str(size)] = _seconds_per_step(cut, lessons, request["batch_size"])
     return Result(summary={"seconds_per_text": per_text, "seconds_per_step": per_step})
+
+
+def _seconds_per_step(cut: PreTrainedModel, lessons: Lessons, batch: int) -> float:
+    """The median of a few steps after the first ones, which warm up."""
+    ends: list[float] = []
+    n_steps = UNTIMED_STEPS + TIMED_STEPS
+    recipe = Recipe(batch_size=batch, steps=n_steps, epochs=1, learning_rate=1e-6)
+    train(
+        cut, lessons, recipe, seeds=Seeds.of(0), dropout=False,
+        progress=lambda step: ends.append(time.perf_counter()),
+    )  # fmt: skip
+    # The last call tells of the epoch's end, not of a step.
+    return float(np.median(np.diff(ends[UNTIMED_STEPS - 1 : n_steps])))
 
 
 def _texts(
@@ -151,12 +164,6 @@ def _budget(request: Mapping[str, Any], context: Context, texts: LessonTexts) ->
     return budget_of(request, times, texts.n_texts)
 
 
-def _some_edit(model: PreTrainedModel, size: int) -> str:
-    """Any edit to so many layers: which ones makes no difference to the time."""
-    n_layers = adapt(model).shape.n_layers
-    return f"keep(0-{size - 1})" if size < n_layers else f"extend({size})"
-
-
 def answer(request: Mapping[str, Any], context: Context) -> Result:
     """The base's answers to the texts that are healed on, computed once for all sizes."""
     model, tokenizer = opened_model(context)
@@ -168,7 +175,7 @@ def answer(request: Mapping[str, Any], context: Context) -> Result:
 
 def heal(request: Mapping[str, Any], context: Context) -> Result:
     """The best cuts of one size learn to answer as the base does; the best of them is kept."""
-    measured = Measured.opened(request, context)
+    measured = HalvedRows.opened(request, context)
     texts = _texts(request, context, measured.model, measured.tokenizer)
     stored = _need_with(context, ANSWERS)
     budget, size = _budget(request, context, texts), request["layers"]
@@ -179,7 +186,7 @@ def heal(request: Mapping[str, Any], context: Context) -> Result:
         lessons=texts.lessons(budget.n_texts, stored[ANSWERS]),
         request=request,
         context=context,
-        pick_score=lambda model: score_on(contest.outcome(contest.answers(model))),
+        pick_score=lambda model: contest.score(contest.answers(model)),
     )
     done = healing.run(ranked, budget.steps[size])
     about = {
@@ -189,23 +196,17 @@ def heal(request: Mapping[str, Any], context: Context) -> Result:
     if done.model is None:
         return Result(rows=[{**about, "edit": ranked[0], "steps": 0, "diverged": done.problem}])
     answers = measured.answers(done.model)
-    score = measured.pick_score(answers)
+    score = score_on(measured.outcome(answers, measured.metric), measured.halves.picking)
     row = {**about, "edit": done.edit, "steps": done.steps, "pick_value": score, "diverged": None}
     return Result(
-        rows=[row], arrays={"healed": answers}, checkpoint=True, summary={measured.metric: score}
+        rows=[row], arrays={HEALED: answers}, checkpoint=True, summary={measured.metric: score}
     )
 
 
 def judge(request: Mapping[str, Any], context: Context) -> Result:
     """Base and cuts on the half of the rows that nothing was picked on, with their prices."""
-    measured = Measured.opened(request, context)
-    stored = _need_with(context, BASE)
-    timings = {
-        need.summary["timing"]["layers"]: need.summary["timing"]
-        for need in context.needs.values()
-        if "timing" in need.summary
-    }
-    base = measured.outcome(stored[BASE])
+    measured = HalvedRows.opened(request, context)
+    stored, timings = _need_with(context, BASE), stored_timings(context)
     about = {"stage": "judged", "unit": UNIT_OF.get(measured.dataset.task.kind, "rows")}
 
     def row(edit: str, answers: NDArray[Any], **more: object) -> dict[str, Any]:
@@ -213,19 +214,19 @@ def judge(request: Mapping[str, Any], context: Context) -> Result:
         price, layers = cost(model), adapt(model).shape.n_layers
         return {
             **about, "edit": edit, "layers": layers, **more,
-            **measured.halves.columns(measured.outcome(answers), base, measured.metric),
+            **measured.columns(answers, stored[BASE]),
             "parameters": price.parameters, "bytes": price.bytes,
-            **_times(timings, layers, is_base=not edit), **measured.answer_columns(answers),
+            **_times(timings, layers, is_base=not edit),
+            **measured.answer_columns(answers, measured.metric),
         }  # fmt: skip
 
     best = {int(r["layers"]): r["edit"] for r in reversed(_screened_rows(context))}
     rows = [row("", stored[BASE], healed=False, steps=0)]
     rows += [row(e, stored[f"layers_{s}"], healed=False, steps=0) for s, e in best.items()]
-    for need in context.needs.values():
-        for healed in need.rows:
-            if healed.get("stage") == HEALED and healed["diverged"] is None:
-                answers = _arrays(need)["healed"]
-                rows.append(row(healed["edit"], answers, healed=True, steps=healed["steps"]))
+    for need, healed in _healed(context):
+        assert need.arrays is not None  # it didn't diverge
+        answers = stored_arrays(need.arrays)[HEALED]
+        rows.append(row(healed["edit"], answers, healed=True, steps=healed["steps"]))
     return Result(rows=mark_frontier(rows), summary={measured.metric: rows[0]["value"]})
 
 
@@ -239,25 +240,29 @@ def _times(timings: Mapping[int, Any], layers: int, *, is_base: bool) -> dict[st
 
 def score_also(request: Mapping[str, Any], context: Context) -> Result:
     """Base and healed cuts on other data: all of its rows, since nothing is picked on them."""
-    measured = Measured.opened(request, context)
+    measured = HalvedRows.opened(request, context)
     every = np.arange(measured.dataset.n_scored)
     measured.halves = Halves(every, every, measured.dataset.scored_clusters)
-    base = measured.outcome(measured.answers(measured.model))
-    rows = []
-    for need in context.needs.values():
-        for healed in need.rows:
-            if healed.get("stage") != HEALED or need.checkpoint is None:
-                continue
-            cut = load(need.checkpoint / HEALED, device=context.device)
-            found = measured.outcome(measured.answers(cut))
-            columns = measured.halves.columns(found, base, measured.metric)
-            about = {name: healed[name] for name in ("edit", "layers", "healed", "steps")}
-            picked = dict.fromkeys(("pick_value", "pick_delta", "pick_low"))
-            rows.append({"stage": "also", **about, **columns, **picked})
-    whole = measured.halves.columns(base, base, measured.metric)
-    layers = adapt(measured.model).shape.n_layers
-    rows.insert(0, {"stage": "also", "edit": "", "layers": layers, "healed": False, **whole})
+    base, layers = measured.answers(), adapt(measured.model).shape.n_layers
+    whole = {"edit": "", "layers": layers, "healed": False, **measured.columns(base, base)}
+    rows = [{"stage": "also", **whole}]
+    for need, healed in _healed(context):
+        assert need.checkpoint is not None  # it didn't diverge
+        pooling = context.where.get(POOLING)
+        cut = load(need.checkpoint / HEALED, device=context.device, pooling=pooling)
+        about = {name: healed[name] for name in ("edit", "layers", "healed", "steps")}
+        picked = dict.fromkeys(("pick_value", "pick_delta", "pick_low"))
+        columns = measured.columns(measured.answers(cut), base)
+        rows.append({"stage": "also", **about, **columns, **picked})
     return Result(rows=rows)
+
+
+def _healed(context: Context) -> Iterator[tuple[Need, Mapping[str, Any]]]:
+    """The needed trials that healed a cut, each with its row; none that diverged."""
+    for need in context.needs.values():
+        for row in need.rows:
+            if row.get("stage") == HEALED and row["diverged"] is None:
+                yield need, row
 
 
 def _screened_rows(context: Context) -> list[Mapping[str, Any]]:
@@ -272,12 +277,6 @@ def _screened(context: Context, size: int) -> list[str]:
 
 def _need_with(context: Context, name: str) -> Mapping[str, NDArray[Any]]:
     for need in context.needs.values():
-        if need.arrays is not None and name in (arrays := _arrays(need)):
+        if need.arrays is not None and name in (arrays := stored_arrays(need.arrays)):
             return arrays
     raise RunError(f"no needed trial left {name}")
-
-
-def _arrays(need: Need) -> Mapping[str, NDArray[Any]]:
-    assert need.arrays is not None
-    with np.load(need.arrays, allow_pickle=False) as stored:
-        return dict(stored)

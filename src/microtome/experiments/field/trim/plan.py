@@ -125,8 +125,9 @@ def plan(subject: Subject, settings: Mapping[str, Any]) -> list[Trial]:
     if settings["steps"] is not None:
         calibrated, budget = (), {"minutes": None, "steps": settings["steps"]}
     answers = made.trial(
-        "answer", {**healing, **budget}, calibrated, "let the base answer the texts", learns=True
-    )
+        "answer", {**healing, **budget}, calibrated, "let the base answer the texts", learns=True,
+        work=made.healing_work(made.layers.count) / 3,  # a step also goes back, twice
+    )  # fmt: skip
     learning = {**screening, **healing, **budget, "seed": settings["seed"]}
     heals = [
         made.trial(

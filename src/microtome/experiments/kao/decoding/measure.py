@@ -65,6 +65,7 @@ def decode(request: Mapping[str, Any], context: Context) -> Result:
             **row,
             "readout": decoding.readout,
             "n": decoding.n_tokens,
+            "n_first": decoding.n_first,
             "input": " ".join(map(vocabulary.token, first)),
             "decoded": " ".join(map(vocabulary.token, best)),
         }
@@ -97,6 +98,7 @@ def decode_deeper(request: Mapping[str, Any], context: Context) -> Result:
             **row,
             "readout": decoding.readout,
             "n": decoding.n_tokens,
+            "n_first": decoding.n_first,
         }
         for row in depth_rows(decoding, control, clusters=text_clusters(dataset, encoded))
     ]

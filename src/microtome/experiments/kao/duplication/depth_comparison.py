@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from microtome.experiments.kao.duplication.strategies import BASELINE
 from microtome.experiments.kit.learning import has_learnt, no_better, not_learnt
-from microtome.experiments.kit.wording import CANT_TELL, change
+from microtome.experiments.kit.wording import change
+from microtome.papers.answer import CANT_TELL
 from microtome.statistics import SeedDifference, compare_seeds, holm, over_seeds
 from microtome.views import TidyRow, TidyRows
 

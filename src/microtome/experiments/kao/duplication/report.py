@@ -24,7 +24,8 @@ from microtome.experiments.kit.learning import (
     n_one_answer,
     not_learnt,
 )
-from microtome.experiments.kit.wording import CANT_TELL, change, counted, percent
+from microtome.experiments.kit.wording import change, counted, percent
+from microtome.papers.answer import CANT_TELL
 from microtome.views import (
     Cell,
     Curve,

@@ -5,13 +5,29 @@ from __future__ import annotations
 from microtome.experiments.kao.ensembling.report import (
     baseline_not_learnt,
     equal_size_finding,
+    row_of,
     rule_finding,
 )
+from microtome.experiments.kit.answer import from_row, judged, sure_above
+from microtome.papers.answer import CANT_TELL, Answer
 from microtome.views import TidyRows
 
+TASKS = ("squad2",)
 
-def claims(rows: TidyRows) -> dict[str, str]:
-    """``ensembles`` → what the papers' top ensemble gains, and one of equal size."""
+
+def claims(rows: TidyRows) -> dict[str, Answer]:
+    """``ensembles`` → what the papers' top ensemble gains, and one of equal size.
+
+    Holds where the top ensemble, its members picked on other rows, is sure to be better than the
+    ensemble of baseline runs; doesn't hold where it is sure to be worse.
+    """
+    if why := baseline_not_learnt(rows):
+        return {"ensembles": Answer(why, CANT_TELL)}
+    top = row_of(rows, "top-", "other rows")
     compared = (rule_finding(rows, "top-"), equal_size_finding(rows))
-    answer = baseline_not_learnt(rows) or " ".join(filter(None, compared))
-    return {"ensembles": answer} if answer else {}
+    words = " ".join(filter(None, compared))
+    if top is None or not words:
+        return {}
+    holds = sure_above(top["gain_low"], top["gain_high"], 0.0)
+    found = from_row(holds, words, top, ("gain", "gain_low", "gain_high"))
+    return {"ensembles": judged(found, rows, TASKS)}

@@ -51,7 +51,7 @@ OPTIONS = (
 def find_subject(model: str | None, data: DataSpec, settings: Mapping[str, Any]) -> Subject:
     """The model and the rows of the run, wherever they are now."""
     folder = _folder(settings)
-    first = next(iter(stored_runs(folder, _task_name(data)).values()))
+    first = next(iter(stored_runs(folder, _task_name(data), model).values()))
     path = data.path or _place(folder, TRAINING, first)
     dev_path = _place(folder, DEV_DATA, first) if DEV_DATA in first.content else None
     measured = DataSpec.of_json(first.request["rows"], path=path, dev_path=dev_path)
@@ -75,7 +75,7 @@ def plan(subject: Subject, settings: Mapping[str, Any]) -> list[Trial]:
     for name in ("top", "halves"):
         if settings[name] < 1:
             raise RequestError(f"--{name} must be 1 or more, got {settings[name]}")
-    records = stored_runs(folder, _task_name(subject.data))
+    records = stored_runs(folder, _task_name(subject.data), subject.model)
     members = [
         [hash, *(record.rows[0][column] for column in ("layers", "seed", "strategy"))]
         for hash, record in sorted(records.items())
@@ -112,11 +112,14 @@ def _task_name(data: DataSpec) -> str | None:
     return data.task if isinstance(data.task, str) or data.task is None else data.task.name
 
 
-def stored_runs(folder: Path, task: str | None = None) -> dict[str, Record]:
+def stored_runs(
+    folder: Path, task: str | None = None, model: str | None = None
+) -> dict[str, Record]:
     """The fine-tuned runs of a duplication; a folder without any is refused.
 
     The records are those that say of which depth and seed a run is, by the hash of the training
-    that stored its logits. Where the folder holds several tasks, ``task`` says which one.
+    that stored its logits. Where the folder holds several tasks, ``task`` says which one; of
+    several models, ``model`` names one as the run does.
     """
     result = open_run(folder)
     kept = {
@@ -140,6 +143,11 @@ def stored_runs(folder: Path, task: str | None = None) -> dict[str, Record]:
     if task is not None and task not in tasks:
         raise RequestError(f"{folder} has no runs of {task}", f"it holds {', '.join(tasks)}")
     asked = {hash: kept[hash] for hash in kept if task in (None, kept[hash].columns["task"])}
+    models = sorted({str(record.columns["model"]) for record in asked.values()})
+    if len(models) > 1:
+        if model not in models:
+            raise RequestError(f"{folder} holds {', '.join(models)}", "name one: --model MODEL")
+        asked = {hash: record for hash, record in asked.items() if record.columns["model"] == model}
     for hash, record in asked.items():
         if not _arrays(folder, hash).is_file():
             raise RequestError(

@@ -6,7 +6,8 @@ from typing import Any
 
 from microtome.experiments.kao.duplication.strategies import BASELINE
 from microtome.experiments.kit.learning import CONSTANT, not_learnt
-from microtome.experiments.kit.wording import CANT_TELL, change, counted, percent
+from microtome.experiments.kit.wording import change, counted, percent
+from microtome.papers.answer import CANT_TELL
 from microtome.views import TidyRow, TidyRows, View, table_of
 
 COLUMNS = (

@@ -15,6 +15,7 @@ from microtome.errors import RunError
 from microtome.experiments.kao.layer_removal.cuts import Cut, all_cuts, cuts_of
 from microtome.experiments.kao.layer_removal.stored_cuts import CORRECTED, StoredCuts
 from microtome.experiments.kit.judging import TEST
+from microtome.experiments.kit.layers import edit_to
 from microtome.experiments.kit.paired_comparison import Outcome, VariantSweep, compare
 from microtome.experiments.kit.stored_predictions import on_rows, score_on
 from microtome.experiments.kit.trial_inputs import (
@@ -89,8 +90,7 @@ def time_layers(request: Mapping[str, Any], context: Context) -> Result:
     model, tokenizer, _ = opened_unshared(context)
     encoded = encode_to_score(model, tokenizer, opened_rows(request, context))
     count, n_layers = request["layers"], adapt(model).shape.n_layers
-    edit = f"keep(0-{count - 1})" if count < n_layers else f"extend({count})"
-    edited = apply(parse(edit), model)
+    edited = apply(parse(edit_to(count, n_layers)), model)
     timing = time_against(edited, model, encoded, share=count / n_layers)
     summary = {} if timing.speed is None else {"speed": timing.speed}
     return Result(summary={**summary, "timing": {"layers": count, **vars(timing)}})

@@ -14,6 +14,7 @@ from transformers import PreTrainedModel
 from microtome.edits import parse
 from microtome.experiments.kao.layer_removal.cuts import Cut
 from microtome.experiments.kit.paired_comparison import Outcome, baseline_row, compare
+from microtome.experiments.kit.stored_predictions import stored_arrays, stored_timings
 from microtome.experiments.kit.trial_inputs import opened_rows, opened_unshared
 from microtome.families import adapt
 from microtome.models.costs import cost
@@ -51,21 +52,18 @@ class StoredCuts:
         """From a trial that needs the answers of all cuts; ``dataset`` is the trial's own."""
         model, tokenizer, first_edit = opened_unshared(context)
         dataset = dataset or opened_rows(request, context)
-        loaded = [np.load(n.arrays, allow_pickle=False) for n in context.needs.values() if n.arrays]
+        loaded = [stored_arrays(need.arrays) for need in context.needs.values() if need.arrays]
         stored = [arrays for arrays in loaded if "cuts" in arrays]
         logits = {
             str(name): answers
             for arrays in stored
             for name, answers in zip(arrays["cuts"], arrays["logits"], strict=True)
         }
-        timings = {
-            need.summary["timing"]["layers"]: need.summary["timing"]
-            for need in context.needs.values()
-            if "timing" in need.summary
-        }
         encoded = encode_to_score(model, tokenizer, dataset)
         rows, metric = (model, dataset, encoded), request["metric"]
-        return cls(*rows, metric, first_edit, logits, stored[0]["baseline"], timings)
+        return cls(
+            *rows, metric, first_edit, logits, stored[0]["baseline"], stored_timings(context)
+        )
 
     @property
     def metrics(self) -> tuple[str, ...]:

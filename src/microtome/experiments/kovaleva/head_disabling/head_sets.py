@@ -19,7 +19,7 @@ from microtome.observe.targets import How
 from microtome.runs import Context
 from microtome.statistics import Interval
 from microtome.statistics.selection import HALF_LEVEL
-from microtome.tasks import Dataset, Encoded
+from microtome.tasks import Dataset, Encoded, Evaluation
 from microtome.tasks.scoring.constant import gives_one_answer
 
 SIZES = (1, 2, 4, 8, 16)
@@ -84,8 +84,11 @@ class HeadSets:
         """Whether the model gives one answer only; single heads aren't looked at (None)."""
         if target not in self._put_out:
             return None
-        asked = (self.model, self.dataset, self.encoded, self._put_out[target])
-        return gives_one_answer(evaluation_of(*asked))
+        return gives_one_answer(self.evaluation(target))
+
+    def evaluation(self, target: str) -> Evaluation:
+        """All scores with the target disabled; single heads aren't kept for it."""
+        return evaluation_of(self.model, self.dataset, self.encoded, self._put_out[target])
 
     def compute(self, sets: Iterable[HeadSet], progress: Progress | None = None) -> None:
         """Answers with each set disabled, those that aren't there yet: one pass for all of them.

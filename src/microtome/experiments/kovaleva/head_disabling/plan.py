@@ -58,15 +58,7 @@ def plan(subject: Subject, settings: Mapping[str, Any]) -> list[Trial]:
     how = {"how": settings["how"]}
     judged = {**how, "metric": chosen_metric(subject, settings)}
     layers = layers_of(subject.model_path)
-    chunks = [
-        subject.trial(
-            "head-disabling.sweep", {"layers": [first, last], **how}, needs=head,
-            label=f"disable heads of layers {first}–{last - 1}",
-            work=sum((layers.n_heads + 1) * (layers.count - at) for at in range(first, last)),
-        )
-        for first, last in layer_chunks(layers.count)
-    ]  # fmt: skip
-    swept = (*head, *chunks)
+    swept = (*head, *sweep_trials(subject, head, settings["how"]))
     trials = list(swept)
     if settings["random_sets"]:
         request = {**how, "sets": settings["random_sets"], "seed": 0}
@@ -102,6 +94,22 @@ def plan(subject: Subject, settings: Mapping[str, Any]) -> list[Trial]:
         test = on_test_split(subject)
         trials.append(test.trial("head-disabling.score_on_test", request, needs=swept, label=label))
     return trials
+
+
+def sweep_trials(subject: Subject, head: tuple[Trial, ...], how: str = "uniform") -> list[Trial]:
+    """The answers with each head, and each whole layer, disabled: a trial for some layers each.
+
+    ``head`` is the fine-tuning that the subject needs first. Other experiments may need them, too.
+    """
+    layers = layers_of(subject.model_path)
+    return [
+        subject.trial(
+            "head-disabling.sweep", {"layers": [first, last], "how": how}, needs=head,
+            label=f"disable heads of layers {first}–{last - 1}",
+            work=sum((layers.n_heads + 1) * (layers.count - at) for at in range(first, last)),
+        )
+        for first, last in layer_chunks(layers.count)
+    ]  # fmt: skip
 
 
 def _check_counts(settings: Mapping[str, Any]) -> None:

@@ -129,6 +129,8 @@ def _which_matter(rows: TidyRows) -> str:
     n_hurt = sum(row["delta"] < 0 for row in significant)
     n_helped = sum(row["delta"] > 0 for row in significant)
     unedited = f"{baseline['metric']} without any edit: {percent(baseline['value'])}"
+    if baseline.get("n") is not None:
+        unedited += f" on {baseline['n']:,} {unit_of(baseline)}"
     if (constant := constant_of([baseline])) is not None:
         unedited += f", {CONSTANT}: {percent(constant)}"
     test = f"beyond chance (max-T, 5 %; {unedited})"

@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
+from microtome.experiments.kit.answer import above, answer, judged, opposite
 from microtome.experiments.kit.seed_curves import said
-from microtome.experiments.kit.wording import above, judged, percent, verdict
+from microtome.experiments.kit.wording import percent
 from microtome.experiments.kovaleva.initialization.report import difference, values_of
+from microtome.papers.answer import Answer
 from microtome.statistics import over_seeds
 from microtome.views import TidyRows
 
 BELOW_IN_THE_PAPER = ("stsb", "qnli")  # random starts end below the pre-trained model alone
 
 
-def claims(rows: TidyRows) -> dict[str, str]:
+def claims(rows: TidyRows) -> dict[str, Answer]:
     """What fine-tuning gains over untrained heads, and where a random start ends.
 
-    The gain decides nothing where a constant answer does as well as the fine-tuned model.
+    The gain holds where its interval over seeds is above 0, and decides nothing where a constant
+    answer does as well as the fine-tuned model. A random start below the pre-trained model alone
+    holds where that difference's interval is below 0.
     """
     gain = difference(rows, "finetuned", "pretrained")
     constant = _constant_answer(rows)
     holds = None if constant else above(gain, 0.0)
     random = difference(rows, "random", "pretrained")
-    is_above = above(random, 0.0)
-    is_below = None if is_above is None else not is_above
+    below = answer(opposite(above(random, 0.0)), said(random), random)
+    words = f"{said(gain)} on this task against untrained heads{constant}"
     return {
-        "gain": f"{verdict(holds)}: {said(gain)} on this task against untrained heads{constant}",
-        "random": judged(is_below, said(random), rows, BELOW_IN_THE_PAPER),
+        "gain": answer(holds, words, gain),
+        "random": judged(below, rows, BELOW_IN_THE_PAPER),
     }
 
 

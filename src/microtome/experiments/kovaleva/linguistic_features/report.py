@@ -47,11 +47,11 @@ def leading_head(rows: TidyRows, feature: str) -> Any:  # noqa: ANN401  # a row
     )
 
 
-def layer_mean(rows: TidyRows, feature: str, layer: int | None = None) -> float:
-    """The mean attention to a feature over the heads of a layer, or of all."""
-    return fmean(
-        row["attention"] for row in of_feature(rows, feature) if layer in (None, row["layer"])
-    )
+def layer_mean(
+    rows: TidyRows, feature: str, layer: int | None = None, column: str = "attention"
+) -> float:
+    """The mean attention to a feature over the heads of a layer, or of all; or of its ends."""
+    return fmean(row[column] for row in of_feature(rows, feature) if layer in (None, row["layer"]))
 
 
 def views(rows: TidyRows) -> tuple[View, ...]:

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+from microtome.experiments.kit.answer import is_about, verdict
 from microtome.experiments.kit.head_tables import name_of
-from microtome.experiments.kit.wording import CANT_TELL, DOESNT_HOLD, HOLDS, counted, verdict
+from microtome.experiments.kit.wording import counted
 from microtome.experiments.kovaleva.token_links.report import (
     cls_means,
     follows_link,
     links_in,
     of_link,
 )
+from microtome.papers.answer import CANT_TELL, DOESNT_HOLD, HOLDS, Answer
 from microtome.tasks.annotation.features import CLS, PUNCTUATION, SEP
 from microtome.views import TidyRows
 
 PUNCTUATED = ("stsb", "rte", "qnli")  # the tasks whose [CLS] attends to punctuation in the paper
+# Stands for RTE and QNLI, but for SNLI and MNLI, too, of which the paper says [SEP].
+MOSTLY_SEP = ("micro-entailment",)
 OVERLAP_HEADS = ("3.0", "1.11")
 CANDIDATES = 3  # heads with the most attention on a link
 DIAGONAL_SHARE = 0.1  # the share of all heads that is called diagonal
 
 
-def claims(rows: TidyRows) -> dict[str, str]:
+def claims(rows: TidyRows) -> dict[str, Answer]:
     """Diagonal candidates, [CLS] in the last layer, and the heads for shared words."""
-    answers = {"cls": _cls(rows, rows[0].get("task", ""))}
+    answers = {"cls": _cls(rows)}
     syntactic = [which for which in links_in(rows) if which[0] != "overlap"]
     if syntactic:
         answers["diagonal"] = _diagonal(rows, syntactic)
@@ -31,7 +35,11 @@ def claims(rows: TidyRows) -> dict[str, str]:
     return answers
 
 
-def _diagonal(rows: TidyRows, links: list[tuple[str, str]]) -> str:
+def _diagonal(rows: TidyRows, links: list[tuple[str, str]]) -> Answer:
+    """The heads with most attention on a link against the tenth of heads that is most diagonal.
+
+    Holds where all candidates are among them, doesn't hold where fewer than half are.
+    """
     ranked = sorted(of_link(rows, *links[0]), key=lambda row: -row["diagonal"])
     n_diagonal = max(1, round(DIAGONAL_SHARE * len(ranked)))
     diagonal = {name_of(row) for row in ranked[:n_diagonal]}
@@ -42,40 +50,49 @@ def _diagonal(rows: TidyRows, links: list[tuple[str, str]]) -> str:
     }
     both = sorted(candidates & diagonal)
     share = len(both) / len(candidates)
-    answer = "in part" if 0.5 <= share < 1 else verdict(share == 1)
     names = f" ({', '.join(both)})" if both else ""
-    return (
-        f"{answer}: {len(both) or 'none'} of the {len(candidates)} heads with most attention on"
+    words = (
+        f"{len(both) or 'none'} of the {len(candidates)} heads with most attention on"
         f" these links {'is' if len(both) < 2 else 'are'} among the"
         f" {counted(n_diagonal, 'most diagonal head')}{names}"
     )
+    return Answer(words, verdict(None if 0.5 <= share < 1 else share == 1), share, unit="%")
 
 
-def _cls(rows: TidyRows, task: str) -> str:
-    """The paper's is about fine-tuned models, on their tasks' text with its words annotated."""
+def _cls(rows: TidyRows) -> Answer:
+    """What [CLS] gives most to in the last layer; the paper's is about fine-tuned models.
+
+    Holds where that is the kind of token that the paper names for the task. Without annotation of
+    nouns, verbs and the others, the kind that it names can't be known to be the first of all.
+    """
     kinds = {kind: mean for kind, mean in cls_means(rows).items() if kind != CLS}
-    first = next(iter(kinds))
-    expected = PUNCTUATION if task in PUNCTUATED else SEP
+    first, task = next(iter(kinds)), rows[0].get("task", "")
+    expected = PUNCTUATION if is_about(rows, PUNCTUATED) and task not in MOSTLY_SEP else SEP
     means = ", ".join(f"{kind} {mean:.3f}" for kind, mean in list(kinds.items())[:3])
     means += " (mean over the last layer's heads)"
+    value = kinds.get(expected)
     if not task:
-        return f"on text of no task: {means}"
+        return Answer(f"on text of no task: {means}", None, value, unit="%")
     if kinds.keys() <= {SEP, PUNCTUATION} and first == expected:
-        return f"{CANT_TELL}: {means}; nouns, verbs and the others need annotated text"
-    return f"{verdict(first == expected)}: {means}"
+        words = f"{means}; nouns, verbs and the others need annotated text"
+        return Answer(words, CANT_TELL, value, unit="%")
+    return Answer(means, verdict(first == expected), value, unit="%")
 
 
-def _overlap(rows: TidyRows) -> str:
+def _overlap(rows: TidyRows) -> Answer:
+    """Heads that follow words of both texts beyond their offset, corrected for all heads.
+
+    In a model that has the paper's two heads, holds where both do; in another, where any does.
+    """
     following = sorted(filter(follows_link, rows), key=lambda row: -row["excess"])
     names = [name_of(row) for row in following]
-    listed = ", ".join(names[:5]) or "none"
+    listed, share = ", ".join(names[:5]) or "none", len(names) / len(rows)
     if {name_of(row) for row in rows}.issuperset(OVERLAP_HEADS):
         n_named = sum(name in names for name in OVERLAP_HEADS)
-        holds = n_named == len(OVERLAP_HEADS)
-        return (
-            f"{verdict(holds)}: {n_named or 'none'} of those two heads; beyond the offset: {listed}"
-        )
+        words = f"{n_named or 'none'} of those two heads; beyond the offset: {listed}"
+        return Answer(words, verdict(n_named == len(OVERLAP_HEADS)), share, unit="%")
     if not names:
-        return f"{DOESNT_HOLD}: none of this model's {len(rows)} heads is beyond the offset"
-    n_following = f"{len(names)} of {len(rows)} beyond the offset ({listed})"
-    return f"{HOLDS} for some heads of this model: {n_following}"
+        words = f"none of this model's {len(rows)} heads is beyond the offset"
+        return Answer(words, DOESNT_HOLD, share, unit="%")
+    words = f"for some heads of this model: {len(names)} of {len(rows)} beyond the offset"
+    return Answer(f"{words} ({listed})", HOLDS, share, unit="%")

@@ -9,6 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import pairwise
 
+from microtome.experiments.kit.answer import (
+    above,
+    all_of,
+    answer,
+    enough_seeds,
+    is_about,
+    judged,
+    verdict,
+)
 from microtome.experiments.kit.learning import has_learnt, not_learnt
 from microtome.experiments.kit.seed_curves import (
     by_place,
@@ -18,8 +27,9 @@ from microtome.experiments.kit.seed_curves import (
     size_name,
     sizes,
 )
-from microtome.experiments.kit.wording import above, enough_seeds, judged, points, verdict
+from microtome.experiments.kit.wording import points
 from microtome.experiments.singh.reinitialization.report import concavities, last_layers, scores
+from microtome.papers.answer import CANT_TELL, Answer
 from microtome.statistics import over_seeds
 from microtome.views import TidyRow, TidyRows
 
@@ -33,7 +43,7 @@ SST2 = ("sst2", "sst2-sentence")
 SeedCurve = Mapping[int, list[TidyRow]]  # re-initialised layers → a row per seed
 
 
-def claims(rows: TidyRows) -> dict[str, str]:
+def claims(rows: TidyRows) -> dict[str, Answer]:
     """What re-initialised layers cost, in the paper's terms."""
     if rows[0]["side"] != "top":
         return {}
@@ -44,7 +54,14 @@ def claims(rows: TidyRows) -> dict[str, str]:
         if (why := not_learnt(curve[min(curve)], f"With {size_name(size)} the model"))
     ]
     if len(unlearnt) == len(curves):
-        return {"last layers": f"can't tell: {unlearnt[0]}"}
+        about = {
+            "last layers": True,
+            "little data": is_about(rows, SST2),
+            "middle layers": is_about(rows, SST2),
+            "qnli": is_about(rows, ("qnli",)),
+            "cola": is_about(rows, ("cola",)),
+        }
+        return {key: Answer(unlearnt[0], CANT_TELL) for key, is_asked in about.items() if is_asked}
     curves = {size: curve for size, curve in curves.items() if has_learnt(curve[min(curve)])}
     return {
         **_last_layers(rows, curves),
@@ -55,19 +72,22 @@ def claims(rows: TidyRows) -> dict[str, str]:
     }
 
 
-def _last_layers(rows: TidyRows, curves: Mapping[float, SeedCurve]) -> dict[str, str]:
-    """The top layers, at the largest training size."""
+def _last_layers(rows: TidyRows, curves: Mapping[float, SeedCurve]) -> dict[str, Answer]:
+    """The top layers, at the largest training size: sure to cost less than a point, or more."""
     curve = next(iter(curves.values()))
     few = last_layers(curve, rows[0]["layers"])
     if few is None or 0 not in curve:
         return {}
     cost = difference(curve[few], curve[0])
-    word = verdict(above(cost, -HARDLY))
-    return {"last layers": f"{word}: the top {few} change the score by {said(cost)}"}
+    words = f"the top {few} change the score by {said(cost)}"
+    return {"last layers": answer(above(cost, -HARDLY), words, cost)}
 
 
-def _middle_layers(rows: TidyRows, curves: Mapping[float, SeedCurve]) -> dict[str, str]:
-    """The middle third, at the smallest training size."""
+def _middle_layers(rows: TidyRows, curves: Mapping[float, SeedCurve]) -> dict[str, Answer]:
+    """The middle third, at the smallest training size.
+
+    Holds where the interval of the cost is within 3 to 7 points, doesn't hold where it is outside.
+    """
     size, curve = list(curves.items())[-1]
     n_layers = rows[0]["layers"]
     top, middle = round(n_layers / 3), round(2 * n_layers / 3)
@@ -82,11 +102,14 @@ def _middle_layers(rows: TidyRows, curves: Mapping[float, SeedCurve]) -> dict[st
         elif most < ABOUT_FIVE[0] or least > ABOUT_FIVE[1]:
             holds = False
     numbers = f"with {size_name(size)}, from {top} to {middle} re-initialised layers {said(cost)}"
-    return {"middle layers": judged(holds, numbers, rows, SST2)}
+    return {"middle layers": judged(answer(holds, numbers, cost), rows, SST2)}
 
 
-def _little_data(rows: TidyRows, curves: Mapping[float, SeedCurve]) -> dict[str, str]:
-    """Every layer pre-trained on little data, against none on ten times as much or more."""
+def _little_data(rows: TidyRows, curves: Mapping[float, SeedCurve]) -> dict[str, Answer]:
+    """Every layer pre-trained on little data, against none on ten times as much or more.
+
+    Holds where it is sure to be better than all of them, doesn't hold where one is better.
+    """
     n_train = {row["fraction"]: row["n_train"] for row in rows}
     n_layers, small = rows[0]["layers"], list(curves)[-1]
     larger = [size for size in curves if n_train[size] >= MUCH_MORE * n_train[small]]
@@ -97,15 +120,18 @@ def _little_data(rows: TidyRows, curves: Mapping[float, SeedCurve]) -> dict[str,
     }
     if not gains:
         return {}
-    votes = [above(gain, 0.0) for gain in gains.values()]
-    holds = None if None in votes else all(votes)
+    holds = all_of([above(gain, 0.0) for gain in gains.values()])
+    least = min(gains.values(), key=lambda gain: gain.value)
     against = "; ".join(f"against {size_name(size)}: {said(gain)}" for size, gain in gains.items())
     numbers = f"pre-trained on {size_name(small)}, {against}"
-    return {"little data": judged(holds, numbers, rows, SST2)}
+    return {"little data": judged(answer(holds, numbers, least), rows, SST2)}
 
 
-def _steepest(rows: TidyRows, curves: Mapping[float, SeedCurve]) -> dict[str, str]:
-    """Where each curve falls most in one step; among the first layers is what QNLI did."""
+def _steepest(rows: TidyRows, curves: Mapping[float, SeedCurve]) -> dict[str, Answer]:
+    """Where each curve falls most in one step; among the first layers is what QNLI did.
+
+    Holds where every size does, doesn't hold where one doesn't; fewer than three seeds can't tell.
+    """
     n_layers = rows[0]["layers"]
     texts, early = [], []
     for size, curve in curves.items():
@@ -119,11 +145,15 @@ def _steepest(rows: TidyRows, curves: Mapping[float, SeedCurve]) -> dict[str, st
     if not texts:
         return {}
     holds = all(early) if enough_seeds(rows) else None
-    return {"qnli": judged(holds, "; ".join(texts), rows, ("qnli",))}
+    return {"qnli": judged(answer(holds, "; ".join(texts)), rows, ("qnli",))}
 
 
-def _straight(rows: TidyRows, curves: Mapping[float, SeedCurve]) -> dict[str, str]:
-    """Whether the curve of the largest size is a straight line."""
+def _straight(rows: TidyRows, curves: Mapping[float, SeedCurve]) -> dict[str, Answer]:
+    """Whether the curve of the largest size is a straight line.
+
+    Holds where the interval of its mean distance from the chord is within a tenth of the whole
+    drop; doesn't hold where it is on one side of the chord, and further away than that.
+    """
     size, curve = next(iter(curves.items()))
     areas = [row["signed"] for row in concavities(rows, size)]
     if not areas:
@@ -138,4 +168,6 @@ def _straight(rows: TidyRows, curves: Mapping[float, SeedCurve]) -> dict[str, st
         elif not low <= 0 <= high and abs(mean.value) > most:
             holds = False
     numbers = f"{points(mean.value)} points from the chord on average, of a drop of {points(drop)}"
-    return {"cola": judged(holds, numbers, rows, ("cola",))}
+    ends = (None, None) if mean.interval is None else (mean.interval.low, mean.interval.high)
+    found = Answer(numbers, verdict(holds), mean.value, *ends)
+    return {"cola": judged(found, rows, ("cola",))}

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
+from microtome.experiments.kit.answer import enough_seeds, is_about, verdict
 from microtome.experiments.kit.seed_curves import size_name, sizes
-from microtome.experiments.kit.wording import enough_seeds, verdict
 from microtome.experiments.singh.weight_drift.report import (
     FEWEST_LAYERS,
     drift,
@@ -14,37 +15,61 @@ from microtome.experiments.singh.weight_drift.report import (
     sizes_or_base,
     steepness,
 )
-from microtome.views import TidyRows
+from microtome.papers.answer import CANT_TELL, Answer, Unit
+from microtome.views import TidyRow, TidyRows
 
 GROWS = 0.5  # "grows with depth": the least rank correlation of layer and distance
 
 
-def claims(rows: TidyRows) -> dict[str, str]:
-    """How far weights went, in the paper's terms."""
+def claims(rows: TidyRows) -> dict[str, Answer]:
+    """How far weights went, in the paper's terms.
+
+    It grows with depth where the rank correlation of layer and distance is 0.5 or more in every
+    seed, and doesn't where it is 0 or less in every seed; the interval is from the seed with the
+    least to the one with the largest correlation.
+    """
     curve = drift(rows, sizes_or_base(rows)[0])
     if len(curve) < FEWEST_LAYERS:
-        return {"depth": "can't tell: the layers share their weights, or are fewer than three"}
+        words = "the layers share their weights, or are fewer than three"
+        return {"depth": Answer(words, CANT_TELL)}
     rho = rank_correlation(curve)
-    holds = True if rho >= GROWS and steepness(curve) > 0 else False if rho <= 0 else None
-    numbers = f"rank correlation of layer and distance {rho:+.2f}".replace("-", "−")
-    answers = {"depth": f"{verdict(holds)}: {numbers}"}
-    if rows[0].get("task") == "cola":
-        answers["cola"] = f"can't tell from one task: {numbers}"
+    by_seed = [drift(own, sizes_or_base(own)[0]) for own in _by_seed(rows).values()]
+    rhos = [rank_correlation(each) for each in by_seed]
+    grows = min(rhos) >= GROWS and steepness(curve) > 0
+    holds = True if grows else False if max(rhos) <= 0 else None
+    words = f"rank correlation of layer and distance {rho:+.2f}".replace("-", "−")
+    depth = Answer(words, verdict(holds), rho, min(rhos), max(rhos), "")
+    answers = {"depth": depth}
+    if is_about(rows, ("cola",)):
+        answers["cola"] = Answer(f"from one task alone: {words}", CANT_TELL, *_numbers(depth))
     if len(sizes(rows)) > 1:
         answers["data"] = _with_data(rows, sizes(rows))
     return answers
 
 
-def _with_data(rows: TidyRows, fractions: Sequence[float]) -> str:
-    """Whether the curve shifts up and gets steeper with every larger size, seed by seed."""
-    by_seed = {row["seed"]: [r for r in rows if r["seed"] == row["seed"]] for row in rows}
+def _numbers(found: Answer) -> tuple[float | None, float | None, float | None, Unit]:
+    return found.value, found.low, found.high, found.unit
+
+
+def _by_seed(rows: TidyRows) -> dict[Any, list[TidyRow]]:
+    by_seed: dict[Any, list[TidyRow]] = {}
+    for row in rows:
+        by_seed.setdefault(row["seed"], []).append(row)
+    return by_seed
+
+
+def _with_data(rows: TidyRows, fractions: Sequence[float]) -> Answer:
+    """Whether the curve shifts up and gets steeper with every larger size, seed by seed.
+
+    Holds where it does in all of three seeds or more, doesn't hold where it does in none.
+    """
     votes = [
         all(
             more > less
             for levels in _means_and_slopes(of_seed, fractions)
             for more, less in pairwise(levels)
         )
-        for of_seed in by_seed.values()
+        for of_seed in _by_seed(rows).values()
     ]
     holds = None if any(votes) != all(votes) or not enough_seeds(rows) else all(votes)
     numbers = "; ".join(
@@ -55,7 +80,8 @@ def _with_data(rows: TidyRows, fractions: Sequence[float]) -> str:
     )
     matched = any(row.get("match_steps") for row in rows)
     remark = "as many updates each" if matched else "more data also meant more updates"
-    return f"{verdict(holds)}: so in {sum(votes)} of {len(votes)} seeds; {numbers} ({remark})"
+    words = f"so in {sum(votes)} of {len(votes)} seeds; {numbers} ({remark})"
+    return Answer(words, verdict(holds), sum(votes) / len(votes), unit="%")
 
 
 def _means_and_slopes(

@@ -1,0 +1,123 @@
+"""``microtome replicate``: a whole paper, from its name to a report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from microtome.cli import parameters as given
+from microtome.cli.output import log, print_notes, show, table
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from microtome.replication import Done, Estimate, Plan
+
+PaperName = Annotated[
+    str, typer.Argument(metavar="PAPER", help="kao2020, kao2021, singh2020 or kovaleva2019.")
+]
+Models = Annotated[str | None, typer.Option("--models", help="a,b,c. Default: the embedded ones.")]
+Scale = Annotated[str, typer.Option("--scale", help="demo, small or paper.")]
+Data = Annotated[
+    Path | None, typer.Option("--data", help="A folder with a folder for each of its tasks.")
+]
+Only = Annotated[
+    list[str] | None, typer.Option("--only", help='An exhibit, as "Table 3"; may be repeated.')
+]
+PlanOnly = Annotated[bool, typer.Option("--plan", help="Say what it takes; run nothing.")]
+NWorkers = Annotated[
+    int | None,
+    typer.Option("--workers", min=0, help="Worker processes. Default: for demo one per core."),
+]
+
+
+def replicate(
+    paper: PaperName,
+    models: Models = None,
+    scale: Scale = "demo",
+    data: Data = None,
+    only: Only = None,
+    plan: PlanOnly = False,
+    out: given.Run = None,
+    executor: given.Executor = "local",
+    workers: NWorkers = None,
+    ray_address: given.RayAddress = None,
+    device: given.Device = "cpu",
+    retry_failed: given.RetryFailed = False,
+    quiet: given.Quiet = False,
+    json: given.Json = False,
+) -> None:
+    """Measure everything that a paper shows, and write its figures and tables in its order.
+
+    Without options it takes the embedded models and tasks, and runs offline. Every claim of the
+    paper gets a verdict: holds, doesn't hold, can't tell. The same command resumes.
+
+    Example: microtome replicate kao2021 --models bert-base-uncased --data DIR --scale small
+    """
+    from microtome.replication import estimate, plan_of, replicate, replication_of
+    from microtome.study import Workers, default_folder
+    from microtome.threads import n_cores
+
+    names = [name.strip() for name in (models or "").split(",") if name.strip()]
+    asked = replication_of(paper, models=names, scale=scale, data=data, only=only or ())
+    if plan:
+        planned = plan_of(asked)
+        document = _planned(planned, estimate(planned))
+        show(document, as_json=json, for_people=lambda console: _tell_plan(console, document))
+        return
+    folder = out or default_folder(paper, scale)
+    if workers is None and scale == "demo":  # small models: a process for every core
+        workers = n_cores()
+    where = Workers(executor, workers, (device,), ray_address, retry_failed, not quiet)
+    done = replicate(asked, folder, workers=where, begin=lambda p, hours: log(_line(p, hours)))
+    show(done.as_json(), as_json=json, for_people=lambda console: _tell(console, done))
+
+
+def _planned(plan: Plan, hours: Estimate) -> dict[str, Any]:
+    asked = plan.replication
+    return {
+        "paper": asked.paper.key,
+        "scale": asked.scale,
+        "models": list(asked.models),
+        "tasks": list(dict.fromkeys(asked.tasks.values())),
+        "exhibits": [exhibit.name for exhibit in asked.exhibits],
+        "estimate": hours.as_json(),
+        "notes": plan.notes(),
+    }
+
+
+def _line(plan: Plan, hours: Estimate) -> str:
+    return (
+        f"{plan.replication.paper.key}: {hours.n_trials:,} trials, {hours.n_trainings:,} of them"
+        f" trainings, about {hours.core_hours:.2g} hours of one core"
+    )
+
+
+def _tell_plan(console: Console, document: dict[str, Any]) -> None:
+    hours = document["estimate"]
+    console.print(
+        f"{document['paper']} at the scale {document['scale']}: {hours['trials']:,} trials,"
+        f" {hours['trainings']:,} of them trainings. About {hours['core_hours']:.2g} hours of one"
+        f" core, or {hours['gpu_hours']:.2g} hours of a GPU (estimated).",
+        markup=False,
+    )
+    for key in ("models", "tasks", "exhibits"):
+        console.print(f"{key}: {', '.join(document[key])}", markup=False)
+    print_notes(console, document["notes"])
+
+
+def _tell(console: Console, done: Done) -> None:
+    rows = [
+        [each.exhibit.name, each.status, line.claim.what, line.about, line.answer.verdict]
+        for each in done.exhibits
+        for line in each.judgements
+        if line.answer.verdict
+    ]
+    console.print(table("", ("exhibit", "status", "claim", "on", "verdict"), rows))
+    for each in done.exhibits:
+        if each.why_not:
+            console.print(f"{each.exhibit.name} is left out: {each.why_not}", markup=False)
+    print_notes(console, done.result.notes)
+    console.print(f"\nreport: {done.report}", markup=False)

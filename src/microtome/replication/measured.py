@@ -1,0 +1,101 @@
+"""What a replication has measured: rows by experiment, model and task, from its records alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from microtome.models.source import short_name
+from microtome.papers.exhibit import Exhibit, Stack
+from microtome.runs import Record, RunResult
+from microtome.views import TidyRow
+
+Key = tuple[str, str, str]  # experiment, model, task
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The rows of a run, and what is known of its models and tasks.
+
+    ``stacks`` and ``sizes`` are facts of the request: layers, width and so on of every model, rows
+    of every task. ``whole`` are the tasks whose rows were all measured, on the paper's own split.
+    """
+
+    rows: Mapping[Key, tuple[TidyRow, ...]]
+    problems: Mapping[Key, tuple[str, ...]]
+    stacks: Mapping[str, Mapping[str, Any]]
+    sizes: Mapping[str, Mapping[str, Any]]
+    whole: frozenset[str] = frozenset()
+
+    @property
+    def models(self) -> list[str]:
+        """The models, in the order that they were named in."""
+        return list(self.stacks)
+
+    @property
+    def tasks(self) -> list[str]:
+        """The tasks, in the paper's order."""
+        return list(self.sizes)
+
+    def of(self, experiment: str, model: str, task: str = "") -> tuple[TidyRow, ...]:
+        """The rows of one experiment on a model and a task; none where it wasn't run."""
+        return self.rows.get((experiment, model, task), ())
+
+    def pairs(self, experiment: str) -> Iterator[tuple[str, str, tuple[TidyRow, ...]]]:
+        """Model, task and rows of an experiment, task by task for each model; what failed isn't."""
+        for model in self.models:
+            for task in (*self.tasks, ""):
+                rows = self.of(experiment, model, task)
+                if rows and (experiment, model, task) not in self.problems:
+                    yield model, task, rows
+
+    def shown(self, exhibit: Exhibit, tasks: Mapping[str, str]) -> Measured:
+        """What an exhibit shows: its tasks, by the names that they have here, and its models."""
+        own = [tasks[task] for task in exhibit.shown_tasks if task in tasks]
+        return replace(
+            self,
+            stacks={name: facts for name, facts in self.stacks.items() if fits(facts, exhibit)},
+            sizes={task: self.sizes[task] for task in dict.fromkeys(own)},
+        )
+
+
+def fits(facts: Mapping[str, Any], exhibit: Exhibit) -> bool:
+    """Whether an exhibit shows models like this one."""
+    return fits_stack(facts, exhibit.stack)
+
+
+def fits_stack(facts: Mapping[str, Any], stack: Stack) -> bool:
+    """Whether a model's layers share their weights, or don't, as asked for."""
+    return stack == "any" or bool(facts["shared"]) == (stack == "shared")
+
+
+def name_of(model: str) -> str:
+    """A model as figures call it."""
+    return short_name(model)
+
+
+def measured_by(result: RunResult) -> Measured:
+    """The rows of a replication's records, and the facts of its request."""
+    rows: dict[Key, tuple[TidyRow, ...]] = {}
+    problems: dict[Key, tuple[str, ...]] = {}
+    for record in result.records.values():
+        columns = record.columns
+        key = (columns["experiment"], columns["model"], columns["task"])
+        if record.ok:
+            own = tuple({**columns, **row} for row in record.rows)
+            rows[key] = rows.get(key, ()) + own
+        else:
+            cause = _cause(record, result.records)
+            problems[key] = (*problems.get(key, ()), f"{cause.title}: {cause.error}")
+    request = result.request
+    stacks = {facts["model"]: facts for facts in request["stacks"]}
+    sizes = {facts["task"]: facts for facts in request["sizes"]}
+    return Measured(rows, problems, stacks, sizes, frozenset(request["whole"]))
+
+
+def _cause(record: Record, records: Mapping[str, Record]) -> Record:
+    """What kept a trial from its numbers: itself, or the needed trial that failed."""
+    while record.status == "blocked":
+        record = next(records[need] for need in record.needs if not records[need].ok)
+    return record
