@@ -42,6 +42,7 @@ class Outcome:
     error: str | None = None
     traceback: str | None = None
     seconds: float = 0.0
+    cpu_seconds: float = 0.0  # of all threads
     worker: str = ""
     attempts: int = 1
     versions: dict[str, str] = field(default_factory=dict)
@@ -106,15 +107,20 @@ def measured(task: ReadyTrial, context: Context) -> Result:
 
 def execute(task: ReadyTrial, context: Context, *, worker: str) -> Outcome:
     """Run a task to its outcome; nothing that the function raises gets past here."""
-    started = time.perf_counter()
+    started, cpu_started = time.perf_counter(), time.process_time()
     try:
         outcome = _outcome_of(task.trial.hash, measured(task, context))
     except Diverged as error:
         outcome = Outcome(task.trial.hash, "diverged", error=str(error))
     except (Exception, SystemExit) as error:  # noqa: BLE001 - kept in the record
         outcome = _failure(task.trial.hash, error)
-    seconds = time.perf_counter() - started
-    return replace(outcome, seconds=seconds, worker=worker, versions=versions())
+    return replace(
+        outcome,
+        seconds=time.perf_counter() - started,
+        cpu_seconds=time.process_time() - cpu_started,
+        worker=worker,
+        versions=versions(),
+    )
 
 
 def _failure(trial_hash: str, error: BaseException) -> Outcome:

@@ -38,6 +38,7 @@ class Record:
     error: str | None = None
     traceback: str | None = None
     seconds: float = 0.0
+    cpu_seconds: float = 0.0  # of all threads; 0 in records older than it
     worker: str = ""
     attempts: int = 1
     versions: dict[str, str] = field(default_factory=dict)

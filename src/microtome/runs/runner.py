@@ -158,7 +158,11 @@ class _Pass:
 
     def _finished(self, outcome: Outcome) -> Finished:
         trial = self.trials[outcome.hash]
-        measured = {"arrays": bool(outcome.arrays), "seconds": round(outcome.seconds, 6)}
+        measured = {
+            "arrays": bool(outcome.arrays),
+            "seconds": round(outcome.seconds, 6),
+            "cpu_seconds": round(outcome.cpu_seconds, 6),
+        }
         record = Record(**(identity_of(trial) | vars(outcome) | measured))
         scratch = self.store.scratch_of(outcome.hash)
         return Finished(record, outcome.arrays, scratch if outcome.checkpoint else None)
