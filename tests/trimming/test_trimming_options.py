@@ -160,3 +160,20 @@ def test_an_encoder_without_modules_is_scored_on_other_pairs_with_the_pooling_as
 
 def _columns(document: dict, name: str) -> list[dict]:
     return [one["columns"] for one in records(document) if one["name"] == f"trim.{name}"]
+
+
+def test_texts_and_other_data_are_read_by_the_same_columns(tmp_path):
+    model, (_, train, _, dev) = case("classification", tmp_path)
+    for path in (train, dev):
+        named = Path(path).read_text().replace("text,label", "review,stars", 1)
+        assert named.startswith("review,stars\n")
+        Path(path).write_text(named)
+    columns = ["--text-column", "review", "--label-column", "stars"]
+    also = tmp_path / "also.csv"
+    also.write_text(Path(dev).read_text())
+    asked = ("--text", train, "--also", also, "--layers", 1, "--speed", 1)
+    document = trim(tmp_path, model, ["--data", dev, *columns], *asked)
+    healed, *_ = rows_of(document, "healed")
+    assert healed["texts"] == N_TRAIN
+    n_dev = len(Path(dev).read_text().splitlines()) - 1
+    assert {row["n"] for row in rows_of(document, "also")} == {n_dev}

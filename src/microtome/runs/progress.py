@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _LINE_SECONDS = 5.0
 _BAR_SECONDS = 0.2
+_OVERDUE_SECONDS = 10.0  # after them, an estimate of 0 s left says nothing
 
 
 class Progress:
@@ -106,14 +107,16 @@ class _Done:
         self._seconds = time.monotonic() - self._started
 
     def seconds_left(self, work: float) -> float | None:
-        """At the speed so far, less what has passed since a trial last ended; None: none has.
+        """At the speed so far, less what has passed since a trial last ended.
 
         Until the next one ends it falls; a mean over all time spent would rise with every second.
+        None before the first trial has ended, and while one takes much longer than estimated.
         """
         if not self._work:
             return None
         since = time.monotonic() - self._started - self._seconds
-        return max(0.0, self._seconds / self._work * work - since)
+        left = self._seconds / self._work * work - since
+        return None if left < -_OVERDUE_SECONDS else max(0.0, left)
 
 
 def _scores(scores: Mapping[str, float]) -> str:

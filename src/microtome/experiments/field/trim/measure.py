@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,7 @@ from microtome.experiments.field.trim.candidates import (
 )
 from microtome.experiments.field.trim.healing import HEALED, Healing
 from microtome.experiments.field.trim.judging import HalvedRows, Halves, mark_frontier
-from microtome.experiments.field.trim.plan import TEXT
+from microtome.experiments.field.trim.plan import TEXT, texts_in
 from microtome.experiments.kit.layers import edit_to
 from microtome.experiments.kit.stored_predictions import (
     score_on,
@@ -38,7 +37,6 @@ from microtome.models.loading import load
 from microtome.observe.outcomes import ordered_answers
 from microtome.runs import Context, Need, Result
 from microtome.surgery import apply
-from microtome.tasks.data_spec import DataSpec
 from microtome.tasks.reading.opening import open_data
 from microtome.tasks.task import UNIT_OF
 from microtome.training.distil.lessons import Lessons
@@ -152,7 +150,7 @@ def _texts(
     """The file of texts that was named, else the training rows with their labels."""
     text = context.where.get(TEXT)
     if text is not None:
-        rows = open_data(DataSpec(path=Path(text), kind="text"))
+        rows = open_data(texts_in(text, request.get("text_column")))
     else:
         rows = training_rows(request, context)[0].fraction(request["fraction"])
     return LessonTexts(base, tokenizer, without_measured(rows, opened_rows(request, context)))

@@ -49,6 +49,7 @@ TEXT = "text"  # a file of texts, among a trial's inputs
 LEARNING_RATE, BATCH = 3e-4, 64
 TOKENS, SPEED = 30, 5e10  # of a text, and operations a second, to guess how long a trial takes
 SIMILARITY = "micro-similarity"
+COLUMN_OPTIONS = ("text_column", "pair_column", "label_column", "label_separator")
 OPTIONS = (
     Option("minutes", 10.0, "of healing, shared by all sizes", "number"),
     Option("steps", None, "of healing for every size, instead of minutes", "whole"),
@@ -87,6 +88,8 @@ class _Plan:
         """A trial on the subject, after the head's; ``learns``: it reads the texts to heal on."""
         text = self.settings["text"] if learns else None
         reads = (MODEL, DATA, TRAINING) if learns and text is None else (MODEL, DATA)
+        if text is not None and (column := self.subject.data.text_column) is not None:
+            request = {**request, "text_column": column}
         return self.subject.trial(
             f"trim.{name}", request, needs=(*self.head, *needs), label=label, reads=reads,
             inputs={} if text is None else {TEXT: file_input(text)}, work=work,
@@ -163,6 +166,11 @@ def measured_apart(subject: Subject, settings: Mapping[str, Any]) -> Subject:
     return with_rows(subject, replace(data, held_out=True))
 
 
+def texts_in(path: str | Path, column: str | None) -> DataSpec:
+    """The texts to heal on: a line each, or a column of a table."""
+    return DataSpec(path=Path(path), kind="text", text_column=column)
+
+
 def _has_no_training_queries(path: Path | None) -> bool:
     return path is not None and is_beir(path) and "train" not in beir_splits(path)
 
@@ -186,8 +194,9 @@ def _other_rows(made: _Plan, name: str, heals: Sequence[Trial]) -> Trial:
     )
     if spec.path is not None and not spec.path.exists():
         raise RequestError(f"--also expects tasks or files, got {name!r}")
-    shared = {name: getattr(made.subject.data, name) for name in ("pooling", "prompt")}
-    other = with_rows(made.subject, replace(spec, **shared))
+    shared = ("pooling", "prompt", *(COLUMN_OPTIONS if spec.is_file else ()))
+    given = {name: getattr(made.subject.data, name) for name in shared}
+    other = with_rows(made.subject, replace(spec, **given))
     own, kind = made.subject.dataset.task.kind, other.dataset.task.kind
     if kind != own and not (other.is_used_as_is and made.subject.is_used_as_is):
         raise RequestError(f"--also {name} is {kind} data, and the model is trimmed on {own}")
@@ -236,7 +245,7 @@ def _check_rows(subject: Subject, settings: Mapping[str, Any]) -> None:
             " the other half score it"
         )
     if text is not None:
-        rows = open_data(DataSpec(path=Path(text), kind="text"))
+        rows = open_data(texts_in(text, subject.data.text_column))
     elif subject.data.is_file:
         rows, _ = open_training(subject.data)
     else:
