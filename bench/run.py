@@ -28,12 +28,15 @@ class Benchmark:
 BENCHMARKS = (
     Benchmark("observe_sweep", "head and layer sweep (J1)"),
     Benchmark("observe_search", "head and layer sweep of an embedder on a search"),
+    Benchmark("observe_embedding", "embedding a corpus (J7)"),
+    Benchmark("observe_cuts", "all single cuts and a greedy search (J8)"),
     Benchmark("observe_decode", "decoding of every depth (J2)"),
     Benchmark("observe_attention", "attention statistics (J3)"),
     Benchmark("observe_memory", "memory while the data grow"),
     Benchmark("explorer", "an edit on the explorer's page"),
     Benchmark("training_probes", "frozen probing on cached states (J4)"),
     Benchmark("training_steps", "fine-tuning steps (J5)"),
+    Benchmark("training_healing", "healing a cut embedder (J6)"),
     Benchmark("runs_overhead", "what the machinery of runs costs", timed=False),
 )
 

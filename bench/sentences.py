@@ -1,0 +1,37 @@
+"""Sentences for the benchmarks of embedders, and the embedder that reads them."""
+
+from __future__ import annotations
+
+import csv
+import os
+from pathlib import Path
+
+from microtome.models.source import minilm_folder
+from microtome.tasks import DataSpec, open_data
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def embedder() -> Path:
+    """all-MiniLM, a sentence-transformers folder (extra ``english``)."""
+    return minilm_folder()
+
+
+def sentences(n_texts: int) -> tuple[list[str], str]:
+    """Sentences of STS-B where it is at hand, else of an embedded task; and where they are from."""
+    shared = Path(os.environ.get("MICROTOME_TEST_DATA", ROOT.parent / "shared"))
+    path = shared / "data/glue/STS-B/dev.tsv"
+    if path.exists():
+        with path.open(newline="", encoding="utf-8") as file:
+            rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+        found, origin = [row[name] for row in rows for name in ("sentence1", "sentence2")], "STS-B"
+    else:
+        rows = open_data(DataSpec("micro-similarity")).rows()
+        found, origin = [text for row in rows for text in (row.text, row.pair)], "micro-similarity"
+    return found[:n_texts], origin
+
+
+def long_texts(n_texts: int, n_words: int) -> list[str]:
+    """Texts of so many words, put together from sentences."""
+    words = " ".join(sentences(10_000)[0]).split()
+    return [" ".join(words[i * n_words : (i + 1) * n_words]) for i in range(n_texts)]

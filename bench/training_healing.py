@@ -1,0 +1,103 @@
+"""J6: healing, against sentence-transformers' trainer with mean squared error.
+
+The student keeps three of all-MiniLM's six layers; same sentences, same batches, as many steps, in
+fp32 without dropout on our side and with the trainer's defaults on theirs. The base's answers are
+computed once in both, and count. The losses differ (ours adds the similarities of all pairs of a
+batch), so the base's answers are what is compared.
+A ratio of 3 is wanted, and reported. At the lengths of STS-B both sides spend most of their time on
+products that both need: padding is all there is to save.
+"""
+
+from __future__ import annotations
+
+import copy
+import tempfile
+
+import numpy as np
+from datasets import Dataset
+from sentence_transformers import (
+    SentenceTransformer,
+    SentenceTransformerTrainer,
+    SentenceTransformerTrainingArguments,
+)
+from sentence_transformers.sentence_transformer.losses import MSELoss
+from torch import nn
+from transformers import PrinterCallback
+
+from measuring import Bar, Clock, Row, finish, options, peak_mb
+from microtome import Keep, load, load_tokenizer
+from microtome.tasks import DataSpec, open_data
+from microtome.training.distil.texts import LessonTexts
+from microtome.training.finetune.loop import train
+from microtome.training.recipe import Recipe, Seeds
+from sentences import embedder, sentences
+
+BATCH, N_STEPS, LAYERS, RATE = 64, 4, (0, 3, 5), 3e-4
+
+
+def job(clock: Clock, n_rounds: int) -> Row:
+    folder = str(embedder())
+    texts, origin = sentences(BATCH * N_STEPS)
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
+        file.write("\n".join(texts))
+        file.flush()
+        rows = open_data(DataSpec(path=file.name, kind="text"))
+        base, tokenizer = load(folder), load_tokenizer(folder)
+        lessons_for = LessonTexts(base, tokenizer, rows)
+        recipe = Recipe(batch_size=BATCH, learning_rate=RATE, steps=N_STEPS, epochs=1)
+        cut = Keep(*LAYERS)(base)
+        teacher = SentenceTransformer(folder, device="cpu")
+        answers: dict[str, np.ndarray] = {}
+
+        def ours() -> None:
+            answers["ours"] = lessons_for.answers(len(texts))
+            lessons = lessons_for.lessons(len(texts), answers["ours"])
+            train(copy.deepcopy(cut), lessons, recipe, seeds=Seeds.of(0), dropout=False)
+
+        def theirs() -> None:
+            answers["theirs"] = teacher.encode(texts, batch_size=BATCH, show_progress_bar=False)
+            train_mse(teacher, texts, answers["theirs"])
+
+        timed = clock.rounds({"ours": ours, "theirs": theirs}, n_rounds)
+        peak = peak_mb(ours)
+    order = [sorted(answers[side].round(4).tolist()) for side in ("ours", "theirs")]
+    difference = float(np.abs(np.array(order[0]) - np.array(order[1])).max())
+    assert difference < 1e-3, f"the base's answers differ by {difference}"
+    row = Row(
+        f"J6 healing three of six layers, {N_STEPS} steps of {BATCH}, minilm", timed["ours"],
+        {"sentence-transformers, MSE": timed["theirs"]}, peak_mb=peak,
+        notes=f"sentences of {origin}; {clock.how_often()}",
+    )  # fmt: skip
+    ratio = row.ratios["sentence-transformers, MSE"]
+    row.bars = [
+        Bar("vs its trainer", ratio, 1.4),
+        Bar("wanted", ratio, 3.0, asserted=False),
+    ]
+    return row
+
+
+def train_mse(teacher: SentenceTransformer, texts: list[str], labels: np.ndarray) -> None:
+    student = copy.deepcopy(teacher)
+    encoder = student[0].auto_model
+    encoder.encoder.layer = nn.ModuleList([encoder.encoder.layer[i] for i in LAYERS])
+    encoder.config.num_hidden_layers = len(LAYERS)
+    arguments = SentenceTransformerTrainingArguments(
+        output_dir=tempfile.mkdtemp(), per_device_train_batch_size=BATCH, learning_rate=RATE,
+        max_steps=N_STEPS, save_strategy="no", report_to="none", use_cpu=True, disable_tqdm=True,
+        logging_strategy="no",
+    )  # fmt: skip
+    rows = Dataset.from_dict({"sentence": texts, "label": labels.tolist()})
+    trainer = SentenceTransformerTrainer(
+        model=student, args=arguments, train_dataset=rows, loss=MSELoss(student)
+    )
+    trainer.remove_callback(PrinterCallback)  # stdout is for the figures
+    trainer.train()
+
+
+def main() -> None:
+    given = options(__doc__)
+    finish("training_healing", [job(Clock(given.clock), given.rounds)], given)
+
+
+if __name__ == "__main__":
+    main()
