@@ -9,7 +9,7 @@ CODE := src tests bench studies tools docs
 export HF_HUB_OFFLINE ?= 1
 export TOKENIZERS_PARALLELISM ?= false
 
-.PHONY: demo test fast real check format bench studies wheel clean
+.PHONY: demo test fast real check format bench studies docs wheel clean
 
 demo: $(STAMP)/run
 	$(BIN)/microtome examine --out microtome-runs/demo
@@ -28,6 +28,7 @@ check: $(STAMP)/test
 	$(BIN)/ruff format --check $(CODE)
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/mypy
+	$(BIN)/codespell README.md CONTRIBUTING.md CHANGELOG.md SECURITY.md docs src/microtome --skip "*.js,*/embedded/*"
 	$(BIN)/pytest -q tests/test_imports.py tests/test_packaging.py
 
 format: $(STAMP)/test
@@ -55,6 +56,10 @@ studies: $(STAMP)/test
 	$(BIN)/python studies/trimming.py mrpc --rival
 	$(BIN)/python studies/attention_patterns.py ../shared/data/glue build/attention-patterns
 
+# The site, without network: build/site/index.html. A link that leads nowhere fails.
+docs: $(STAMP)/docs
+	$(BIN)/zensical build --clean --strict
+
 # The wheel must work by itself, without extras: installed into a clean environment, used from there.
 wheel: $(STAMP)/test
 	rm -rf dist build/wheel-check
@@ -78,6 +83,10 @@ $(STAMP)/venv:
 
 $(STAMP)/run: $(STAMP)/venv pyproject.toml constraints.txt
 	$(BIN)/$(INSTALL) --editable '.[english]'
+	touch $@
+
+$(STAMP)/docs: $(STAMP)/venv pyproject.toml constraints.txt
+	$(BIN)/$(INSTALL) 'zensical>=0.0.70'
 	touch $@
 
 $(STAMP)/test: $(STAMP)/venv pyproject.toml constraints.txt
