@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from microtome.cli import parameters as given
+from microtome.cli.option_groups import takes_recipe
 from microtome.cli.output import log, print_notes, show, table
 
 if TYPE_CHECKING:
@@ -26,6 +27,19 @@ Data = Annotated[
 Only = Annotated[
     list[str] | None, typer.Option("--only", help='An exhibit, as "Table 3"; may be repeated.')
 ]
+Fraction = Annotated[
+    float | None, typer.Option("--fraction", help="Training rows. Default: the scale's.")
+]
+Sizes = Annotated[
+    str | None,
+    typer.Option("--fractions", help="Sizes that singh2020 compares. Default: the scale's."),
+]
+Seeds = Annotated[
+    str | None, typer.Option("--seeds", help="Of trainings, as 0,1,2. Default: the scale's.")
+]
+Limit = Annotated[
+    int | None, typer.Option("--limit", min=1, help="Rows measured at most. Default: the scale's.")
+]
 PlanOnly = Annotated[bool, typer.Option("--plan", help="Say what it takes; run nothing.")]
 NWorkers = Annotated[
     int | None,
@@ -33,12 +47,18 @@ NWorkers = Annotated[
 ]
 
 
+@takes_recipe
 def replicate(
     paper: PaperName,
+    recipe: dict[str, Any],
     models: Models = None,
     scale: Scale = "demo",
     data: Data = None,
     only: Only = None,
+    fraction: Fraction = None,
+    fractions: Sizes = None,
+    seeds: Seeds = None,
+    limit: Limit = None,
     plan: PlanOnly = False,
     out: given.Run = None,
     executor: given.Executor = "local",
@@ -56,12 +76,22 @@ def replicate(
 
     Example: microtome replicate kao2021 --models bert-base-uncased --data DIR --scale small
     """
+    from microtome.experiments.kit.arms import FRACTIONS, SEEDS
     from microtome.replication import estimate, plan_of, replicate, replication_of
     from microtome.study import Workers, default_folder
     from microtome.threads import n_cores
 
     names = [name.strip() for name in (models or "").split(",") if name.strip()]
-    asked = replication_of(paper, models=names, scale=scale, data=data, only=only or ())
+    settings = {
+        **recipe,
+        "least_steps": recipe["least_steps"] or None,
+        "fraction": fraction,
+        "fractions": fractions and FRACTIONS.read(fractions),
+        "seeds": seeds and SEEDS.read(seeds),
+    }
+    asked = replication_of(
+        paper, models=names, scale=scale, data=data, only=only or (), settings=settings, limit=limit
+    )
     if plan:
         planned = plan_of(asked)
         document = _planned(planned, estimate(planned))

@@ -16,6 +16,7 @@ from microtome.papers.exhibit import MORE_LAYERS, SCALES, SHARES_OF_LAYERS, Exhi
 from microtome.papers.exhibits import PAPERS
 from microtome.replication.measured import fits_stack
 from microtome.runs import Trial
+from microtome.tasks import open_data
 from microtome.tasks.catalogue import find_task
 from microtome.tasks.data_spec import DataSpec, task_folder
 from microtome.values import format_ranges
@@ -30,7 +31,8 @@ class Replication:
     """A paper to be replicated: on which models, at which scale, from which data.
 
     ``tasks`` are the paper's tasks and the names that they have here: their own, or those of the
-    embedded ones in their place.
+    embedded ones in their place. ``changes`` are settings of experiments in the place of the
+    scale's, and ``limit`` is the number of rows that are measured of a task at most.
     """
 
     paper: Paper
@@ -40,11 +42,16 @@ class Replication:
     exhibits: tuple[Exhibit, ...]
     tasks: Mapping[str, str]
     left_out: tuple[str, ...] = ()  # why some of the paper's tasks aren't there
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    limit: int | None = None
 
     @cached_property
     def subjects(self) -> dict[tuple[str, str], Subject]:
         """Every model on every task, and without rows under the task ""."""
-        specs = {name: self._spec(task, name) for task, name in self.tasks.items()}
+        specs = {
+            name: spec_of(self.paper, task, name, self.data, self.limit)
+            for task, name in self.tasks.items()
+        }
         found = {}
         for model in self.models:
             found[model, ""] = subject_of(model, DataSpec(), needs_rows=False)
@@ -52,21 +59,16 @@ class Replication:
                 found[model, name] = subject_of(model, spec)
         return found
 
-    def _spec(self, task: str, name: str) -> DataSpec:
-        split = self.paper.splits.get(task) if name == task else None
-        folder = None if self.data is None else task_folder(self.data, find_task(name))
-        return DataSpec(name, folder, split=split, limit=ROWS_AT_MOST[self.scale])
-
     def as_json(self) -> dict[str, Any]:
         """What run.json says of it: lists may grow, so that a wider request resumes."""
         names = list(dict.fromkeys(self.tasks.values()))
         first = self.models[0]
         sizes = [_size(self.subjects[first, name]) for name in names]
-        most = ROWS_AT_MOST[self.scale]
         whole = [
             name
             for task, name in self.tasks.items()
-            if task == name and (most is None or len(self.subjects[first, name].dataset) < most)
+            if task == name
+            and (self.limit is None or len(self.subjects[first, name].dataset) < self.limit)
         ]
         return {
             "kind": REPLICATION,
@@ -81,7 +83,22 @@ class Replication:
             "stacks": [facts_of_model(self.subjects[m, ""].model_path, m) for m in self.models],
             "sizes": sizes,
             "whole": whole,
+            # what isn't changed isn't said: runs that were stored without it resume
+            "settings": dict(self.changes) or None,
+            "limit": None if self.limit == ROWS_AT_MOST[self.scale] else self.limit,
         }
+
+
+def spec_of(paper: Paper, task: str, name: str, data: Path | None, limit: int | None) -> DataSpec:
+    """The rows of a paper's task, which has another ``name`` where an embedded one is measured.
+
+    The papers give STS-B a head with one output, so an embedder gets one, too.
+    """
+    split = paper.splits.get(task) if name == task else None
+    known = find_task(name)
+    folder = None if data is None else task_folder(data, known)
+    kind = known.kind if known.kind == "regression" else None
+    return DataSpec(name, folder, split=split, limit=limit, kind=kind)
 
 
 def _size(subject: Subject) -> dict[str, Any]:
@@ -103,14 +120,17 @@ def replication_of(
     scale: str = "demo",
     data: Path | None = None,
     only: Sequence[str] = (),
+    settings: Mapping[str, Any] | None = None,
+    limit: int | None = None,
 ) -> Replication:
     """Fill in what wasn't said: the models, the tasks, all exhibits of the paper.
 
     Without ``models`` they are the embedded ones, at the scale ``paper`` the paper's own. Without
     ``data`` the embedded tasks take the place of the paper's; at the scale ``paper`` its own come
-    from the hub.
+    from the hub. ``settings`` are options of experiments that replace the scale's in every
+    experiment that has them (None: the scale's), ``limit`` the rows that are measured at most.
 
-        replication_of("kao2021", only=["Table 3"])
+        replication_of("kao2021", only=["Table 3"], settings={"learning_rate": 1e-4})
     """
     if paper not in PAPERS:
         raise RequestError(f"no paper is called {paper!r}", f"there are {', '.join(PAPERS)}")
@@ -123,7 +143,19 @@ def replication_of(
     asked = {task for each in exhibits for task in each.shown_tasks}
     shown = [task for task in in_order if task in asked]
     tasks, left_out = _tasks(found, shown, scale, data)
-    return Replication(found, scale, chosen, data, exhibits, tasks, tuple(left_out))
+    changes = {name: value for name, value in (settings or {}).items() if value is not None}
+    _check_known(changes, found)
+    most = ROWS_AT_MOST[scale] if limit is None else limit
+    return Replication(found, scale, chosen, data, exhibits, tasks, tuple(left_out), changes, most)
+
+
+def _check_known(changes: Mapping[str, Any], paper: Paper) -> None:
+    """Refuse a setting that no experiment of the paper has: it would change nothing."""
+    names = {name for exhibit in paper.exhibits for name in exhibit.experiments}
+    known = {option.name for name in names for option in find_experiment(name).options}
+    if unknown := [name for name in changes if name not in known]:
+        flag = "--" + unknown[0].replace("_", "-")
+        raise RequestError(f"no experiment of {paper.key} has the option {flag}")
 
 
 def _exhibits(paper: Paper, only: Sequence[str]) -> tuple[Exhibit, ...]:
@@ -151,13 +183,16 @@ def _tasks(
             continue
         try:
             if data is not None:
-                task_folder(data, find_task(task))
+                open_data(spec_of(paper, task, task, data, limit=1))
             tasks[task] = task
-        except RequestError as error:
+        except MicrotomeError as error:
             left_out.append(error.message)
     if data is not None and not tasks:
         names = ", ".join(shown)
-        raise RequestError(f"{data} has no folder for any of {names}", "name them as the tasks")
+        why = "; ".join(left_out)
+        raise RequestError(
+            f"{data} has rows for none of {names}: {why}", "name folders as the tasks"
+        )
     return tasks, left_out
 
 
@@ -179,25 +214,32 @@ class Plan:
     def stored_trials(self, folder: Path) -> Iterator[Trial]:
         """The trials of work that reads what the run has stored by now."""
         for work, subject in self.stored:
-            settings = {**work.at(self.replication.scale), work.stored: str(folder)}
-            yield from self._planned(work.experiment, subject, settings)
-
-    def _planned(self, name: str, subject: Subject, settings: Mapping[str, Any]) -> Sequence[Trial]:
-        experiment = find_experiment(name)
-        try:
-            return experiment.plan(subject, experiment.settings(settings))
-        except MicrotomeError as error:
-            why = f"{name} of {subject.model} on {subject.task}: {error.message}"
-            self.refused[name, subject.model, subject.task] = why
-            return ()
+            yield from self._planned(work, subject, {work.stored: str(folder)})
 
     def add(self, work: Work, subject: Subject) -> None:
         """Plan an experiment on a subject; where it can't be run, the reason is kept."""
-        settings = settings_for(work, self.replication.scale, layers_of(subject.model_path))
         if work.stored:
             self.stored.append((work, subject))
         else:
-            self.trials += self._planned(work.experiment, subject, settings)
+            self.trials += self._planned(work, subject, {})
+
+    def _planned(self, work: Work, subject: Subject, more: Mapping[str, Any]) -> Sequence[Trial]:
+        experiment = find_experiment(work.experiment)
+        try:
+            settings = {**self._settings(work, subject), **more}
+            return experiment.plan(subject, experiment.settings(settings))
+        except MicrotomeError as error:
+            why = f"{work.experiment} of {subject.model} on {subject.task}: {error.message}"
+            self.refused[work.experiment, subject.model, subject.task] = why
+            return ()
+
+    def _settings(self, work: Work, subject: Subject) -> dict[str, Any]:
+        """The scale's, and in their place what was asked for, where the experiment has it."""
+        known = {option.name for option in find_experiment(work.experiment).options}
+        changes = self.replication.changes
+        settings = settings_for(work, self.replication.scale, layers_of(subject.model_path))
+        settings |= {name: changes[name] for name in changes if name in known}
+        return _rows_there_are(settings, subject)
 
 
 def plan_of(replication: Replication) -> Plan:
@@ -221,6 +263,21 @@ def _pairs(replication: Replication, exhibit: Exhibit, work: Work) -> Iterator[t
         if fits_stack(stack, exhibit.stack) and fits_stack(stack, work.stack):
             for name in dict.fromkeys(names) if work.tasks else ("",):
                 yield model, name
+
+
+def _rows_there_are(settings: dict[str, Any], subject: Subject) -> dict[str, Any]:
+    """The settings with all training rows where a scale asks for more than a task has."""
+
+    def there(size: float) -> float:
+        return 1.0 if size >= len(subject.training) else size
+
+    if settings.get("fraction", 1.0) > 1:
+        settings["fraction"] = there(settings["fraction"])
+    if sizes := [size for size in settings.get("fractions", ()) if size > 1]:
+        fewer = {size: there(size) for size in sizes}
+        all_sizes = [fewer.get(size, size) for size in settings["fractions"]]
+        settings["fractions"] = list(dict.fromkeys(all_sizes))
+    return settings
 
 
 def settings_for(work: Work, scale: str, layers: Layers) -> dict[str, Any]:
