@@ -23,16 +23,17 @@ BELOW = {
     "files": {"errors"},
     "requests": {"errors"},
     "threads": set(),
+    "plugins": {"errors"},
     "papers": {"views"},
     # The one call upwards is `edit(model)`: see the comment in edits/edit.py.
     "edits": {"values", "errors", "surgery"},
     "statistics": {"errors"},
-    "families": {"edits", "errors"},
+    "families": {"plugins", "edits", "errors"},
     "models": {"families", "errors"},
     # The certificate holds what the engine computes against what sentence-transformers loads.
     # An edit of the vocabulary reads texts.
     "surgery": {"observe", "tasks", "models", "families", "edits", "values", "errors"},
-    "tasks": {"statistics", "errors"},
+    "tasks": {"plugins", "statistics", "errors"},
     "observe": {"tasks", "families", "statistics", "values", "errors"},
     "runs": {"requests", "files", "threads", "errors"},
     "report": {"papers", "files", "views", "errors"},
@@ -43,7 +44,7 @@ BELOW = {
     },
     "experiments": {
         "training", "surgery", "observe", "tasks", "models", "families", "edits", "statistics",
-        "papers", "runs", "views", "values", "files", "errors",
+        "papers", "runs", "plugins", "views", "values", "files", "errors",
     },
     "study": {"experiments", "models", "papers", "report", "runs", "views", "errors"},
     "trimming": {
@@ -67,7 +68,8 @@ BELOW = {
     "cli": {
         "explorer", "study", "examination", "trimming", "comparing", "replication", "papers",
         "experiments", "training",
-        "surgery", "observe", "tasks", "models", "edits", "views", "values", "threads", "errors",
+        "surgery", "observe", "tasks", "models", "families", "edits", "views", "values", "threads",
+        "plugins", "errors",
     },
     "__init__": {"surgery", "models", "families", "edits", "values", "errors"},
     "embedded": set(),
@@ -75,7 +77,7 @@ BELOW = {
 
 WITHOUT_TORCH = (
     "edits", "statistics", "runs", "report", "views", "papers", "values", "errors", "files",
-    "requests", "threads", "run_page", "study", "examination", "replication",
+    "requests", "threads", "plugins", "run_page", "study", "examination", "replication",
 )  # fmt: skip
 PHASES_WITHOUT_TORCH = ("plan.py", "report.py", "claims.py")
 HEAVY = {"torch", "transformers"}
@@ -205,6 +207,7 @@ LIGHT_COMMANDS = [
     ["list", "edits", "--json"],
     ["list", "models"],
     ["list", "tasks"],
+    ["list", "families"],
     ["operate", "minilm", "extend(15", "--out", "x"],
     ["operate", "./no-such-folder", "extend(15)", "--out", "x"],
     ["operate"],

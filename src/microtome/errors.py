@@ -6,7 +6,8 @@
     │   ├── ModelError          a model that can't be found, read or trusted
     │   │   └── UnsupportedFamily
     │   ├── DataError           a data set that can't be found or read
-    │   └── MissingExtra        an optional package isn't installed
+    │   ├── MissingExtra        an optional package isn't installed
+    │   └── PluginError         a package that adds an experiment, family or task doesn't work
     └── RunError                the work failed while running; what is done is kept (exit 1)
         ├── CertificateFailed   an edit did not do what it says
         ├── Diverged            a training whose numbers ran away
@@ -82,6 +83,10 @@ class MissingExtra(RequestError):
         """
         hint = install_command(extra)
         return cls(f"{package} is not installed", f"{hint}, or {otherwise}" if otherwise else hint)
+
+
+class PluginError(RequestError):
+    """A package that adds an experiment, a family or a task, and doesn't work."""
 
 
 class RunError(MicrotomeError):

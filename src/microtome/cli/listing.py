@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 
-from microtome.cli.output import show, table
+from microtome import plugins
+from microtome.cli.output import log, show, table
 from microtome.cli.parameters import Json, Quiet
+
+Part = TypeVar("Part")
 
 
 class Kind(StrEnum):
@@ -18,6 +21,7 @@ class Kind(StrEnum):
     models = "models"
     tasks = "tasks"
     experiments = "experiments"
+    families = "families"
     edits = "edits"
     papers = "papers"
 
@@ -44,16 +48,35 @@ def _models() -> list[dict[str, Any]]:
     return list_models()
 
 
-def _tasks() -> list[dict[str, Any]]:
-    from microtome.tasks import all_tasks, describe
+def _families() -> list[dict[str, Any]]:
+    from microtome.families import FAMILIES, family_names, find_family
 
-    return [describe(task) for task in all_tasks()]
+    families = _with_plugins("family", family_names(), find_family, [f.name for f in FAMILIES])
+    return [{"name": f.name, "model_types": list(f.model_types)} for f in families]
+
+
+def _tasks() -> list[dict[str, Any]]:
+    from microtome.tasks.catalogue import TASKS, describe, find_task, task_names
+
+    return [describe(task) for task in _with_plugins("task", task_names(), find_task, TASKS)]
 
 
 def _experiments() -> list[dict[str, Any]]:
-    from microtome.experiments import all_experiments
+    from microtome.experiments import experiment_names, find_experiment
+    from microtome.experiments.catalogue import TAKEN
 
-    return [experiment.described() for experiment in all_experiments()]
+    found = _with_plugins("experiment", experiment_names(), find_experiment, TAKEN)
+    return [experiment.described() for experiment in found]
+
+
+def _with_plugins(
+    kind: plugins.Kind, names: Iterable[str], find: Callable[[str], Part], ours: Iterable[str]
+) -> list[Part]:
+    """What ``find`` gives for the names; a package that doesn't work is told in a line."""
+    parts, problems = plugins.working(names, find)
+    for problem in [*problems, *plugins.clashes(kind, ours)]:
+        log(f"left out: {problem}")
+    return parts
 
 
 def _edits() -> list[dict[str, Any]]:
@@ -72,6 +95,7 @@ _LISTS: dict[Kind, Callable[[], list[dict[str, Any]]]] = {
     Kind.models: _models,
     Kind.tasks: _tasks,
     Kind.experiments: _experiments,
+    Kind.families: _families,
     Kind.edits: _edits,
     Kind.papers: _papers,
 }
@@ -82,6 +106,7 @@ _SHOWN = {
     Kind.models: ("name", "family", "job", "layers", "heads", "width", "parameters", "source"),
     Kind.tasks: ("name", "kind", "metrics", "splits", "source"),
     Kind.experiments: ("name", "question", "section"),
+    Kind.families: ("name", "model_types"),
     Kind.edits: ("form", "summary"),
     Kind.papers: ("name", "source", "exhibits"),
 }

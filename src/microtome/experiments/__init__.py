@@ -5,7 +5,7 @@ into rows, ``report`` turns rows into views and words, ``claims`` tells what the
 like in these rows. Only ``measure`` needs torch.
 """
 
-from microtome.experiments.catalogue import FOLDERS
+from microtome.experiments.catalogue import FOLDERS, experiment_names
 from microtome.experiments.kit.experiment import Experiment, all_experiments, find_experiment
 from microtome.experiments.kit.subject import Subject, subject_of
 
@@ -14,6 +14,7 @@ __all__ = [
     "Experiment",
     "Subject",
     "all_experiments",
+    "experiment_names",
     "find_experiment",
     "subject_of",
 ]

@@ -1,10 +1,14 @@
 """Where experiments are, in the papers' order; and where the function of a trial is found.
 
+Installed packages add to them: see ``microtome.plugins``.
+
 A trial has a logical name, ``EXPERIMENT.FUNCTION``: its hash covers the name, so that stored runs
 stay valid when code moves. :func:`function_of` is the one place that turns a name into a module.
 """
 
 from __future__ import annotations
+
+from microtome.plugins import Plugin, added
 
 FOLDERS = {
     "decoding": "kao.decoding",
@@ -28,6 +32,25 @@ FOLDERS = {
 }
 # Trials of no experiment by name: those that several need, and those of ``microtome compare``.
 SHARED = {"finetuning": "kit.training", "comparison": "field.comparison.measure"}
+TAKEN = {**FOLDERS, **SHARED}
+"""Names that no package can give to an experiment of its own."""
+
+
+def plugins() -> dict[str, Plugin]:
+    """The experiments that installed packages add, by name."""
+    return added("experiment", TAKEN)
+
+
+def experiment_names() -> tuple[str, ...]:
+    """Every experiment: ours in the papers' order, then those of installed packages."""
+    return *FOLDERS, *plugins()
+
+
+def folder_of(name: str) -> str:
+    """The package that holds an experiment's plan, measure, report and claims."""
+    if name in FOLDERS:
+        return f"microtome.experiments.{FOLDERS[name]}"
+    return plugins()[name].entry.value
 
 
 def function_of(trial: str) -> str:
@@ -36,5 +59,6 @@ def function_of(trial: str) -> str:
     function_of("duplication.decode")   →   "microtome.experiments.kao.duplication.measure:decode"
     """
     owner, _, function = trial.partition(".")
-    module = SHARED.get(owner) or f"{FOLDERS[owner]}.measure"
-    return f"microtome.experiments.{module}:{function}"
+    if owner in SHARED:
+        return f"microtome.experiments.{SHARED[owner]}:{function}"
+    return f"{folder_of(owner)}.measure:{function}"

@@ -9,14 +9,20 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
-from microtome.families.catalogue import FAMILIES, FamilyFacts, facts_of
+from microtome.families.catalogue import (
+    FAMILIES,
+    FamilyFacts,
+    facts_of,
+    family_names,
+    find_family,
+)
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
     from microtome.families.seam import Family
 
-__all__ = ["FAMILIES", "FamilyFacts", "adapt", "facts_of"]
+__all__ = ["FAMILIES", "FamilyFacts", "adapt", "facts_of", "family_names", "find_family"]
 
 
 def adapt(model: PreTrainedModel) -> Family:

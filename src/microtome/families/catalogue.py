@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from microtome.errors import UnsupportedFamily
 from microtome.families.stack import LayerStack
+from microtome.plugins import Plugin, added, working
 
 
 @dataclass(frozen=True)
@@ -81,13 +82,40 @@ FAMILIES: tuple[FamilyFacts, ...] = (
 )
 
 
+OUR_TYPES = {model_type: facts for facts in FAMILIES for model_type in facts.model_types}
+
+
+def plugins() -> dict[str, Plugin]:
+    """The families that installed packages add, by name."""
+    return added("family", [facts.name for facts in FAMILIES])
+
+
+def family_names() -> tuple[str, ...]:
+    """Every family's name: ours, then those of installed packages."""
+    return *(facts.name for facts in FAMILIES), *plugins()
+
+
+def find_family(name: str) -> FamilyFacts:
+    """The facts of the family called ``name``."""
+    for facts in FAMILIES:
+        if facts.name == name:
+            return facts
+    facts = plugins()[name].load(FamilyFacts)
+    if taken := OUR_TYPES.keys() & set(facts.model_types):
+        raise plugins()[name].error(f"is for {', '.join(sorted(taken))}, which Microtome has")
+    return facts
+
+
 def facts_of(model_type: str) -> FamilyFacts:
     """The facts of the family that ``model_type`` belongs to; an unknown one is refused by name."""
-    for facts in FAMILIES:
+    if model_type in OUR_TYPES:
+        return OUR_TYPES[model_type]
+    families, problems = working(family_names(), find_family)
+    for facts in families:
         if model_type in facts.model_types:
             return facts
-    known = ", ".join(name for facts in FAMILIES for name in facts.model_types)
+    supported = f"supported: {', '.join(t for facts in families for t in facts.model_types)}"
     raise UnsupportedFamily(
         f"a model of type {model_type!r} was given, and Microtome has no adapter for it",
-        f"supported: {known}",
+        "; ".join([supported, *(problem.message for problem in problems)]),
     )

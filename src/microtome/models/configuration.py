@@ -102,7 +102,8 @@ def refuse_own_code(config: Config, where: str) -> None:
 
 def check_sizes(config: Config, facts: FamilyFacts, where: str) -> None:
     """Every size a whole number within its bounds, and those that belong together fitting."""
-    for key, (low, high) in _BOUNDS.items():
+    of_family = {getattr(facts.config, meaning): bounds for meaning, bounds in SIZES.items()}
+    for key, (low, high) in (_BOUNDS | of_family).items():
         if config.get(key) is not None:
             _check_bound(config, key, low, high, where)
     _check_heads(config, facts.config, where)

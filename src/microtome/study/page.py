@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from microtome.experiments import FOLDERS
+from microtome.experiments import experiment_names
 from microtome.experiments.kit.overlay import overlaid
 from microtome.experiments.next_steps import next_steps
 from microtome.models.source import short_names
@@ -55,7 +55,7 @@ def joint_page(results: Sequence[RunResult], others: Sequence[Page] = ()) -> Pag
     parts = _told_apart(
         [
             replace(part, run=run)
-            for name in FOLDERS
+            for name in experiment_names()
             for run, result in runs.items()
             if name in result.request["experiments"]
             for part in parts_of(name, result, named=True)

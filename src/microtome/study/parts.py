@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import product
 from typing import Any
 
-from microtome.experiments import FOLDERS, Experiment, find_experiment
+from microtome.experiments import Experiment, experiment_names, find_experiment
 from microtome.models.source import short_names
 from microtome.papers.comparison import Reported, reported
 from microtome.report import html_of
@@ -131,7 +131,7 @@ def subjects_of(request: Mapping[str, Any], experiment: str) -> list[Pair]:
 def stored_parts(result: RunResult, first: Sequence[str] = ()) -> tuple[StudyPart, ...]:
     """Every part of a run: the experiments named ``first``, then in the order of the catalogue."""
     asked = result.request["experiments"]
-    order = [name for name in dict.fromkeys([*first, *FOLDERS]) if name in asked]
+    order = [name for name in dict.fromkeys([*first, *experiment_names(), *asked]) if name in asked]
     return tuple(part for name in order for part in parts_of(name, result))
 
 

@@ -119,7 +119,7 @@ def each_task(spec: DataSpec, text: str) -> list[DataSpec]:
             "several tasks are named ones",
         )
     tasks = [find_task(name) for name in names]
-    if spec.path is not None and all(task.embedded for task in tasks):
+    if spec.path is not None and all(task.has_rows for task in tasks):
         raise RequestError(
             f"--data {spec.path} has no use: {', '.join(names)} are embedded", "leave it out"
         )
@@ -127,8 +127,8 @@ def each_task(spec: DataSpec, text: str) -> list[DataSpec]:
 
 
 def task_folder(root: Path | None, task: Task) -> Path | None:
-    """``glue`` and ``sst2`` → ``glue/SST-2``; an embedded task needs none."""
-    if root is None or task.embedded:
+    """``glue`` and ``sst2`` → ``glue/SST-2``; one whose rows come with a package needs none."""
+    if root is None or task.has_rows:
         return None
     if not root.is_dir():
         raise RequestError(

@@ -6,6 +6,7 @@ A task is data. Readers, metrics and scores interpret it; nothing here knows a f
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal, NamedTuple
 
 Kind = Literal[
@@ -180,6 +181,13 @@ class Task:
     hyperparameters: Hyperparameters = field(default_factory=Hyperparameters)
     papers: tuple[str, ...] = ()
     embedded: bool = False
+    folder: Path | None = None
+    """Of a task that a package adds: where its native files are, if the package has them."""
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether its rows come with a package, ours or another: no data need be named."""
+        return self.embedded or self.folder is not None
 
     @property
     def primary(self) -> str | None:

@@ -10,13 +10,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 from microtome.errors import RequestError
-from microtome.experiments.catalogue import FOLDERS
+from microtome.experiments.catalogue import FOLDERS, experiment_names, folder_of, plugins
 from microtome.experiments.kit.options import Option
 from microtome.experiments.kit.subject import Subject, subject_of
 from microtome.papers.answer import Answer
+from microtome.plugins import working
 from microtome.runs import Trial
 from microtome.tasks.data_spec import DataSpec
 from microtome.views import TidyRows, View
@@ -93,21 +95,36 @@ class Experiment:
 @cache
 def find_experiment(name: str) -> Experiment:
     """The experiment called ``name``; an unknown one lists those there are."""
-    if name not in FOLDERS:
-        raise RequestError(f"no experiment is called {name!r}", f"there are {', '.join(FOLDERS)}")
-    plan, report, claims = (
-        import_module(f"microtome.experiments.{FOLDERS[name]}.{phase}")
-        for phase in ("plan", "report", "claims")
-    )
+    if name in FOLDERS:
+        return _tied_together(name)
+    if name not in plugins():
+        raise RequestError(
+            f"no experiment is called {name!r}", f"there are {', '.join(experiment_names())}"
+        )
+    with plugins()[name].blamed():
+        return _tied_together(name)
+
+
+def _tied_together(name: str) -> Experiment:
+    folder = folder_of(name)
+    plan, report = (import_module(f"{folder}.{phase}") for phase in ("plan", "report"))
     return Experiment(
         name, plan.SECTION, plan.QUESTION, plan.__doc__ or "", plan.COLUMNS, plan.OPTIONS,
         needs_rows=getattr(plan, "NEEDS_ROWS", True), trials=plan.plan, views=report.views,
         front=getattr(report, "front", lambda rows: ()), finding=report.finding,
-        summary=report.summary, claims=claims.claims,
+        summary=report.summary, claims=_claims(folder),
         find_subject=getattr(plan, "find_subject", None),
     )  # fmt: skip
 
 
+def _claims(folder: str) -> Callable[[TidyRows], Mapping[str, Answer]]:
+    """What answers the paper's claims; an experiment of another package may be of no paper."""
+    if find_spec(f"{folder}.claims") is None:
+        return lambda rows: {}
+    claims: Callable[[TidyRows], Mapping[str, Answer]] = import_module(f"{folder}.claims").claims
+    return claims
+
+
 def all_experiments() -> list[Experiment]:
-    """Every experiment, in the order of the papers."""
-    return [find_experiment(name) for name in FOLDERS]
+    """Every experiment that works, in the order of the papers."""
+    return working(experiment_names(), find_experiment)[0]

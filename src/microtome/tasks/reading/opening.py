@@ -149,6 +149,8 @@ def _named_source(task: Task | None, split: str, spec: DataSpec) -> RowSource:
         raise RequestError("expected a task or data, got neither", "name one: --task or --data")
     if task.embedded:
         return embedded_source(task, split)
+    if task.folder is not None:
+        return native_source(task, task.folder, split)
     return hub_source(task, split, revision=spec.revision)
 
 
