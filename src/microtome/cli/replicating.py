@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from microtome.cli import parameters as given
-from microtome.cli.option_groups import takes_recipe
+from microtome.cli.option_groups import takes_recipe, takes_workers
 from microtome.cli.output import log, print_notes, show, table
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from microtome.replication import Done, Estimate, Plan
+    from microtome.study import Workers
 
 PaperName = Annotated[
     str, typer.Argument(metavar="PAPER", help="kao2020, kao2021, singh2020 or kovaleva2019.")
@@ -48,9 +50,11 @@ NWorkers = Annotated[
 
 
 @takes_recipe
+@takes_workers
 def replicate(
     paper: PaperName,
     recipe: dict[str, Any],
+    where: Workers,
     models: Models = None,
     scale: Scale = "demo",
     data: Data = None,
@@ -61,11 +65,7 @@ def replicate(
     limit: Limit = None,
     plan: PlanOnly = False,
     out: given.Run = None,
-    executor: given.Executor = "local",
     workers: NWorkers = None,
-    ray_address: given.RayAddress = None,
-    device: given.Device = "cpu",
-    retry_failed: given.RetryFailed = False,
     quiet: given.Quiet = False,
     json: given.Json = False,
 ) -> None:
@@ -76,19 +76,12 @@ def replicate(
 
     Example: microtome replicate kao2021 --models bert-base-uncased --data DIR --scale small
     """
-    from microtome.experiments.kit.arms import FRACTIONS, SEEDS
     from microtome.replication import estimate, plan_of, replicate, replication_of
-    from microtome.study import Workers, default_folder
+    from microtome.study import default_folder
     from microtome.threads import n_cores
 
     names = [name.strip() for name in (models or "").split(",") if name.strip()]
-    settings = {
-        **recipe,
-        "least_steps": recipe["least_steps"] or None,
-        "fraction": fraction,
-        "fractions": fractions and FRACTIONS.read(fractions),
-        "seeds": seeds and SEEDS.read(seeds),
-    }
+    settings = _settings(recipe, fraction, fractions, seeds)
     asked = replication_of(
         paper, models=names, scale=scale, data=data, only=only or (), settings=settings, limit=limit
     )
@@ -98,11 +91,26 @@ def replicate(
         show(document, as_json=json, for_people=lambda console: _tell_plan(console, document))
         return
     folder = out or default_folder(paper, scale)
-    if workers is None and scale == "demo":  # small models: a process for every core
-        workers = n_cores()
-    where = Workers(executor, workers, (device,), ray_address, retry_failed, not quiet)
+    if workers is None:  # small models: a process for every core
+        workers = n_cores() if scale == "demo" else None
+    where = replace(where, n_workers=workers)
     done = replicate(asked, folder, workers=where, begin=lambda p, hours: log(_line(p, hours)))
     show(done.as_json(), as_json=json, for_people=lambda console: _tell(console, done))
+
+
+def _settings(
+    recipe: dict[str, Any], fraction: float | None, fractions: str | None, seeds: str | None
+) -> dict[str, Any]:
+    """What takes the place of the scale's settings; None where the scale's is meant."""
+    from microtome.experiments.kit.arms import FRACTIONS, SEEDS
+
+    return {
+        **recipe,
+        "least_steps": recipe["least_steps"] or None,
+        "fraction": fraction,
+        "fractions": None if fractions is None else FRACTIONS.read(fractions),
+        "seeds": None if seeds is None else SEEDS.read(seeds),
+    }
 
 
 def _planned(plan: Plan, hours: Estimate) -> dict[str, Any]:
