@@ -91,7 +91,7 @@ def test_one_exhibit_runs_only_what_it_needs(models, tmp_path, few_rows):
         (["nobody2020"], ["nobody2020", "kao2020, kao2021, singh2020, kovaleva2019"]),
         (["kao2021", "--scale", "tiny"], ["demo, small, paper", "'tiny'"]),
         (["kao2021", "--only", "Table 99"], ["Table 99", "Table 1, Figure 2"]),
-        (["kao2021", "--data", "."], ["has no folder for any of"]),
+        (["kao2021", "--data", "."], ["has rows for none of", "has no folder for"]),
     ],
 )
 def test_wrong_requests_are_one_line(arguments, words, capsys):

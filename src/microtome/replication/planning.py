@@ -189,9 +189,8 @@ def _tasks(
             left_out.append(error.message)
     if data is not None and not tasks:
         names = ", ".join(shown)
-        why = "; ".join(left_out)
         raise RequestError(
-            f"{data} has rows for none of {names}: {why}", "name folders as the tasks"
+            f"{data} has rows for none of {names}: {left_out[0]}", "name its folders as the tasks"
         )
     return tasks, left_out
 
