@@ -71,7 +71,10 @@ BELOW = {
         "surgery", "observe", "tasks", "models", "families", "edits", "views", "values", "threads",
         "plugins", "errors",
     },
-    "__init__": {"surgery", "models", "families", "edits", "values", "errors"},
+    "notebook": {
+        "study", "experiments", "report", "runs", "tasks", "models", "views", "errors",
+    },
+    "__init__": {"notebook", "tasks", "surgery", "models", "families", "edits", "values", "errors"},
     "embedded": set(),
 }  # fmt: skip
 
@@ -83,7 +86,7 @@ PHASES_WITHOUT_TORCH = ("plan.py", "report.py", "claims.py")
 HEAVY = {"torch", "transformers"}
 MOST_FILES = 20
 # Start-up time is decided at the border; one value calls what interprets it.
-MAY_IMPORT_LATE = ("cli/", "__init__.py", "edits/edit.py")
+MAY_IMPORT_LATE = ("cli/", "__init__.py", "notebook.py", "edits/edit.py")
 
 
 def relative(path: Path) -> str:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,12 +26,50 @@ from microtome.study import Wanted, Workers, study
 from microtome.surgery import operate
 from microtome.tasks import DataSpec, find_task, open_data
 from microtome.tasks.catalogue import TASKS
-from support.documented import documented_package, forget, install
 from support.tiny import scale_up_, tiny_batch, tiny_tokenizer
 from support.training_rows import checkpoint
 
 NAMES = {"experiments": FOLDERS, "tasks": TASKS, "families": [facts.name for facts in FAMILIES]}
 PACKAGES = ("lengths", "tickets", "ernie_family", "broken", "other")
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+_BLOCK = re.compile(r"\n\n([^\n].*?)\n\n```\w+\n(.*?)^```", re.S | re.M)
+_NAME = re.compile(r"`([\w./-]+\.(?:toml|py|csv))`")
+
+
+def documented_package(page: str, folder: Path) -> Path:
+    """Write the files of a page into ``folder``, as pip would install them; gives it back."""
+    text = (DOCS / page).read_text(encoding="utf-8")
+    files = {}
+    for before, content in _BLOCK.findall(text):
+        # A file is named in the paragraph before it.
+        if names := _NAME.findall(before.rpartition("\n\n")[2]):
+            files[names[-1]] = content
+    install(tomllib.loads(files.pop("pyproject.toml"))["project"], files, folder)
+    return folder
+
+
+def install(project: dict, files: dict[str, str], folder: Path) -> None:
+    """Modules, and the ``.dist-info`` by which a package's entry points are found."""
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        (path.parent / "__init__.py").touch()
+        path.write_text(content)
+    about = folder / f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"
+    about.mkdir(parents=True)
+    (about / "METADATA").write_text(
+        f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n"
+    )
+    lines = []
+    for group, entries in project["entry-points"].items():
+        lines += [f"[{group}]", *(f"{name} = {value}" for name, value in entries.items())]
+    (about / "entry_points.txt").write_text("\n".join(lines) + "\n")
+
+
+def forget(*packages: str) -> None:
+    """Let the modules of packages be imported anew."""
+    for name in [n for n in sys.modules if n.partition(".")[0] in packages]:
+        del sys.modules[name]
 
 
 @pytest.fixture

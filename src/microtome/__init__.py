@@ -37,15 +37,19 @@ from microtome.values import Head
 if TYPE_CHECKING:
     from microtome.families import adapt
     from microtome.models import cost, load, load_tokenizer, provenance_of, save, tokenizer_of
+    from microtome.notebook import experiment
     from microtome.surgery import Certificate, Check, certify, certify_weights, operate
+    from microtome.tasks import DataSpec
 
 _HOMES = {
     "Certificate": "surgery",
     "Check": "surgery",
+    "DataSpec": "tasks",
     "adapt": "families",
     "certify": "surgery",
     "certify_weights": "surgery",
     "cost": "models",
+    "experiment": "notebook",
     "load": "models",
     "load_tokenizer": "models",
     "operate": "surgery",
@@ -57,6 +61,7 @@ _HOMES = {
 __all__ = [
     "Certificate",
     "Check",
+    "DataSpec",
     "Disable",
     "Duplicate",
     "Edit",
@@ -76,6 +81,7 @@ __all__ = [
     "certify",
     "certify_weights",
     "cost",
+    "experiment",
     "load",
     "load_tokenizer",
     "operate",

@@ -15,7 +15,7 @@ from microtome.cli.output import log, print_notes, show, table
 from microtome.cli.subjects import models_and_rows
 from microtome.errors import RequestError
 from microtome.tasks.data_spec import DataSpec
-from microtome.views import Table, TidyRow
+from microtome.views import Table
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -145,6 +145,8 @@ def _ran(
 
 def _document(done: Study) -> dict[str, Any]:
     """What ``run --json`` prints; ``models`` and ``tasks`` are there where there are several."""
+    from microtome.study import tidy
+
     done.check()
     models = list(dict.fromkeys(part.model for part in done.parts if part.model))
     tasks = list(dict.fromkeys(part.task for part in done.parts if part.task))
@@ -155,7 +157,7 @@ def _document(done: Study) -> dict[str, Any]:
         "task": ",".join(tasks) or done.subject.task,
         **({"tasks": tasks} if tasks else {}),
         "run": str(done.folder),
-        "rows": _rectangular([row for part in done.parts for row in part.rows]),
+        "rows": tidy(done.parts),
         "summary": _summary(done.parts),
         "finding": "\n".join(part.finding for part in done.parts),
         "notes": list(done.result.notes),
@@ -173,12 +175,6 @@ def _summary(parts: Sequence[StudyPart]) -> dict[str, Any]:
         inner = summary.setdefault(keys[0], {}) if len(keys) > 1 else summary
         inner[keys[-1]] = found
     return summary
-
-
-def _rectangular(rows: list[TidyRow]) -> list[TidyRow]:
-    """Every row with all columns, as in results.parquet: null where one doesn't apply."""
-    columns = dict.fromkeys(column for row in rows for column in row)
-    return [{column: row.get(column) for column in columns} for row in rows]
 
 
 def _tell(console: Console, document: dict[str, Any]) -> None:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from microtome.runs.record import ROW_COLUMNS, Record
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 def ordered_rows(records: Iterable[Record]) -> list[dict[str, Any]]:
@@ -40,10 +43,18 @@ def _text(value: object) -> str | None:
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
-def parquet_bytes(rows: Sequence[dict[str, Any]]) -> bytes:
+def parquet_bytes(rows: Sequence[Mapping[str, Any]]) -> bytes:
     """The rows as a Parquet file; columns in order of first appearance, nulls where absent."""
-    import pyarrow as pa
     import pyarrow.parquet as pq
+
+    buffer = io.BytesIO()
+    pq.write_table(table_of_rows(rows), buffer, compression="zstd")
+    return buffer.getvalue()
+
+
+def table_of_rows(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
+    """The rows as an Arrow table; columns in order of first appearance, nulls where absent."""
+    import pyarrow as pa
     from pyarrow.json import ParseOptions, ReadOptions, read_json
 
     types = {
@@ -56,21 +67,16 @@ def parquet_bytes(rows: Sequence[dict[str, Any]]) -> bytes:
     names = dict.fromkeys(ROW_COLUMNS) | {name: None for row in rows for name in row}
     kinds = {name: _kind([row.get(name) for row in rows]) for name in names}
     schema = pa.schema([(name, types[kind]) for name, kind in kinds.items()])
+    if not rows:
+        return schema.empty_table()
     # Through JSON, because pa.array imports pandas, which takes longer than all the rest.
     lines = "\n".join(json.dumps(_typed(row, kinds)) for row in rows).encode()
-    table = (
-        read_json(
-            io.BytesIO(lines),
-            read_options=ReadOptions(use_threads=False, block_size=len(lines) + 1),
-            parse_options=ParseOptions(explicit_schema=schema, unexpected_field_behavior="error"),
-        )
-        if rows
-        else schema.empty_table()
+    return read_json(
+        io.BytesIO(lines),
+        read_options=ReadOptions(use_threads=False, block_size=len(lines) + 1),
+        parse_options=ParseOptions(explicit_schema=schema, unexpected_field_behavior="error"),
     )
-    buffer = io.BytesIO()
-    pq.write_table(table, buffer, compression="zstd")
-    return buffer.getvalue()
 
 
-def _typed(row: dict[str, Any], kinds: dict[str, str]) -> dict[str, Any]:
+def _typed(row: Mapping[str, Any], kinds: dict[str, str]) -> dict[str, Any]:
     return {name: _text(v) if kinds[name] == "text" else v for name, v in row.items()}

@@ -1,7 +1,7 @@
 """Experiments on models and tasks: one resumable run, its findings, and its page."""
 
 from microtome.study.page import joint_page, page_of
-from microtome.study.parts import StudyPart, parts_of, stored_parts, subjects_of
+from microtome.study.parts import StudyPart, parts_of, stored_parts, subjects_of, tidy
 from microtome.study.running import (
     Study,
     Wanted,
@@ -25,5 +25,6 @@ __all__ = [
     "stored_parts",
     "study",
     "subjects_of",
+    "tidy",
     "write_report",
 ]

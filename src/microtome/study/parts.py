@@ -110,6 +110,13 @@ class StudyPart:
         return reported(self.experiment.name, model, task, self.rows, measured=measured)
 
 
+def tidy(parts: Sequence[StudyPart]) -> list[TidyRow]:
+    """The rows of all parts, every row with all columns: null where one doesn't apply."""
+    rows = [row for part in parts for row in part.rows]
+    columns = dict.fromkeys(column for row in rows for column in row)
+    return [{column: row.get(column) for column in columns} for row in rows]
+
+
 def models_of(request: Mapping[str, Any]) -> list[str]:
     """The models that a run's request names."""
     return list(request.get("models") or [request["model"]])

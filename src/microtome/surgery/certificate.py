@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
 import torch
@@ -65,6 +66,18 @@ class Certificate:
         """The shape that ``operate --json`` prints and ``microtome.json`` keeps."""
         checks = [vars(check) for check in self.checks]
         return {"passed": self.passed, "checks": checks, "warnings": list(self.warnings)}
+
+    def _repr_html_(self) -> str:
+        """In a notebook: the checks as a table."""
+        marks = {True: "ok", False: "failed", None: "not run"}
+        lines = [(marks[check.passed], check.name, check.detail) for check in self.checks]
+        lines += [("note", "", warning) for warning in self.warnings]
+        rows = "".join(
+            f"<tr><td>{mark}</td><td>{escape(name)}</td><td>{escape(detail)}</td></tr>"
+            for mark, name, detail in lines
+        )
+        title = "Certificate: every check passed" if self.passed else "Certificate: failed"
+        return f"<b>{title}</b><table>{rows}</table>"
 
 
 def certify_weights(
