@@ -57,22 +57,48 @@ def test_a_model_without_a_head_is_fine_tuned_first_and_examined(tmp_path, data,
 
 def test_a_page_leads_to_a_checkpoint(tmp_path, capsys, monkeypatch):
     """What was trained and where it is; the lines to type work as they are printed."""
+    monkeypatch.chdir(tmp_path)
     rows(tmp_path, n=200)
     recipe = ["--epochs", 6, "--learning-rate", 3e-3, "--batch-size", 16, "--fraction", 150]
-    given = ["--data", tmp_path / "single-200-0.jsonl", "--out", tmp_path / "run", *recipe]
+    given = ["--data", "single-200-0.jsonl", "--labels", "yes,no", "--out", "run", *recipe]
     leave = ["--without", "head-disabling", "--without", "decoding"]
-    document = examined(capsys, checkpoint(tmp_path / "base"), *given, *leave)
+    examined(capsys, checkpoint(tmp_path / "base"), *given, *leave)
     page = unescape((tmp_path / "run" / "report.html").read_text())
     assert "it was fine-tuned here on 150 rows (seed 0)" in page
     assert "accuracy on 40 rows" in page
     (tuned,) = set(re.findall(r"checkpoints/\w+/model", page))
     (operate,) = set(re.findall(r"microtome operate [^<]*", page))
     assert tuned in operate
-    assert set(re.findall(r"microtome finetune my-smaller-model --data [^<]*", page))
-    monkeypatch.chdir(document["run"])
-    assert run(shlex.split(operate)[1:]) == 0
+    (finetune,) = set(re.findall(r"microtome finetune my-smaller-model [^<]*", page))
+    monkeypatch.chdir("run")
+    for line in (operate, finetune):
+        assert run(shlex.split(line)[1:]) == 0
     card = Path("my-smaller-model", "README.md").read_text()
     assert "Its weights were fine-tuned on `single-200-0.jsonl`." in card
+    first, again = (
+        json.loads(Path(folder, "finetuning.json").read_text())["request"]
+        for folder in (tuned, "my-smaller-model-tuned")
+    )
+    for same in ("rows", "dev_rows", "epochs", "learning_rate", "batch_size"):
+        assert first[same] == again[same]
+
+
+def test_without_a_training_the_lines_are_for_where_the_run_was_started(
+    tmp_path, capsys, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    rows(tmp_path, n=80)
+    tuned = ["finetune", checkpoint(tmp_path / "base"), "--data", "single-80-0.jsonl"]
+    tuned += ["--epochs", 6, "--learning-rate", 3e-3, "--out", "tuned"]
+    assert run([str(word) for word in tuned]) == 0
+    capsys.readouterr()
+    leave = ["--without", "head-disabling", "--without", "decoding", "--without", "trim"]
+    examined(capsys, "tuned", "--data", "single-80-0.jsonl", "--out", "run", *leave)
+    page = unescape((tmp_path / "run" / "report.html").read_text())
+    assert "(where this run was started)" in page
+    for command in ("operate tuned", "finetune my-smaller-model"):
+        (line,) = set(re.findall(rf"microtome {command} [^<]*", page))
+        assert run(shlex.split(line)[1:]) == 0
 
 
 def test_parts_can_be_left_out(tmp_path, data, capsys):

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from microtome.experiments.kao.layer_removal.report import cut_to_make
+from microtome.experiments.kit.arms import MAX_LENGTH, OPTIONS
 from microtome.experiments.kit.seed_curves import size_name
 from microtome.experiments.kit.subject import CHECKPOINT
 from microtome.runs import RunResult
@@ -14,6 +17,10 @@ from microtome.tasks.scoring.masked_tokens import MASKED_ACCURACY
 from microtome.views import Step, TidyRows
 
 SMALLER, TUNED = "my-smaller-model", "my-smaller-model-tuned"
+DATA_OPTIONS = (
+    "text_column", "pair_column", "label_column", "label_separator", "pooling", "prompt",
+    "max_length",
+)  # fmt: skip
 
 
 def next_steps(result: RunResult, rows: Mapping[str, TidyRows]) -> tuple[Step, ...]:
@@ -27,14 +34,17 @@ def next_steps(result: RunResult, rows: Mapping[str, TidyRows]) -> tuple[Step, .
     if cut is not None:
         model = shlex.quote(result.request["model"] if trained is None else str(trained[1]))
         operate = f"microtome operate {model} {shlex.quote(cut['edit'])} --out {SMALLER}"
-        where = "from anywhere" if trained is None else "in this run's folder"
+        where = "where this run was started" if trained is None else "in this run's folder"
         steps.append(
             Step(f"Make the model with {cut['layers']} layers, proven ({where}):", operate)
         )
         if cut["metric"] != MASKED_ACCURACY:  # plain text has no labels to fine-tune on
-            data = _data_options(result, cut["metric"])
-            finetune = f"microtome finetune {SMALLER} {data} --out {TUNED}"
-            steps.append(Step("Train it, so that the layers left learn the task again:", finetune))
+            data = _data_options(result, cut["metric"], None if trained is None else result.folder)
+            recipe = _recipe_options(result.request["experiments"]["layer-removal"])
+            finetune = f"microtome finetune {SMALLER} {data}{recipe} --out {TUNED}"
+            steps.append(
+                Step("Train it there, so that the layers left learn the task again:", finetune)
+            )
     return tuple(steps)
 
 
@@ -62,23 +72,44 @@ def _trained_step(result: RunResult, trial: str, folder: Path) -> Step:
     )
 
 
-def _data_options(result: RunResult, metric: str) -> str:
+def _data_options(result: RunResult, metric: str, start: Path | None) -> str:
     """The options that name the run's data, as far as its request holds them.
 
-    Pairs with a number train an embedder by their similarity only where that is asked for.
+    ``start`` is the folder where they are to be typed, None where the run was started. Pairs with a
+    number train an embedder by their similarity only where that is asked for.
     """
     data = result.request["rows"]
+    task, learnt = data.get("task"), result.places("training_data")
+    places = {
+        "data": (learnt if task else []) or result.places("data"),
+        "dev_data": result.places("dev_data"),
+    }
+    given = {name: _seen_from(start, found[0]) for name, found in places.items() if found}
+    if not task and "data" not in given:
+        given["data"] = "FILE"
     kind = "similarity" if metric.startswith("cosine_") else data.get("kind")
-    further = f" --kind {kind}" if kind else ""
-    further += " --skip-unknown-labels" if data.get("skip_unknown_labels") else ""
-    if data.get("task"):
-        places = result.places("training_data") or result.places("data")
-        where = f" --data {shlex.quote(places[0])}" if places else ""
-        return f"--task {shlex.quote(data['task'])}{where}{further}"
-    places = result.places("data")
-    columns = "".join(
-        f" --{name.replace('_', '-')} {shlex.quote(data[name])}"
-        for name in ("text_column", "pair_column", "label_column", "label_separator")
-        if data.get(name)
+    named = {name: data[name] for name in DATA_OPTIONS if data.get(name)}
+    labels = {"labels": ",".join(data["labels"])} if data.get("labels") else {}
+    options = {"task": task, **given, **named, **labels, "kind": kind}
+    skips = " --skip-unknown-labels" if data.get("skip_unknown_labels") else ""
+    return " ".join(_option(name, value) for name, value in options.items() if value) + skips
+
+
+def _recipe_options(settings: Mapping[str, Any]) -> str:
+    """The options of the training that were asked for; the rows know their length already."""
+    return "".join(
+        f" {_option(option.name, f'{settings[option.name]:g}')}"
+        for option in OPTIONS
+        if option != MAX_LENGTH and settings.get(option.name, option.default) != option.default
     )
-    return f"--data {shlex.quote(places[0]) if places else 'FILE'}{columns}{further}"
+
+
+def _option(name: str, value: object) -> str:
+    return f"--{name.replace('_', '-')} {shlex.quote(str(value))}"
+
+
+def _seen_from(start: Path | None, place: str) -> str:
+    """A relative path as it is typed in another folder, as long as it can be found from here."""
+    if start is None or Path(place).is_absolute() or not Path(place).exists():
+        return place
+    return os.path.relpath(Path(place).resolve(), start.resolve())
