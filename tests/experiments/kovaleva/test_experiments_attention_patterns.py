@@ -107,6 +107,16 @@ def test_words_and_views_follow_the_rows(tmp_path):
     curve, heat_map, dominant, overall, _ = part.experiment.views(part.rows)
     numbers = {v for row in part.rows for v in row.values() if isinstance(v, float)}
     assert {v for row in heat_map.values for v in row} <= numbers
+    most = {}  # the most frequent pattern of each head, which is what a diamond marks
+    for row in part.rows:
+        if (
+            row["head"] is not None
+            and row["share"] > most.get((row["layer"], row["head"]), (0,))[0]
+        ):
+            most[row["layer"], row["head"]] = (row["share"], row["pattern"])
+    assert set(heat_map.marked) == {p for p, (_, name) in most.items() if name == "heterogeneous"}
+    assert heat_map.marked
+    assert "most frequent pattern" in heat_map.mark_label
     assert {v for one in curve.series for v in one.y} <= numbers
     assert len(dominant.rows) == 3
     assert len(overall.rows) == 5
