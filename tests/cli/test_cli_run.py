@@ -121,6 +121,17 @@ def test_a_path_must_be_there(tmp_path):
     assert option.read(str(tmp_path)) == str(tmp_path)
 
 
+def test_a_folder_is_no_file_and_refused_before_anything_is_trained(capsys, tmp_path):
+    option = Option("classifier", None, "", "file")
+    (tmp_path / "file").touch()
+    assert option.read(str(tmp_path / "file")) == str(tmp_path / "file")
+    files = (("attention-patterns", "--classifier"), ("decoding", "--fit-text"))
+    for experiment, flag in files:
+        given = ["--task", "micro-sentiment", flag, str(tmp_path), "--out", str(tmp_path / "run")]
+        assert run(["run", experiment, "--model", "nano-bert", *given]) == 2
+        assert f"{flag} expects a file that exists, got" in capsys.readouterr().err
+
+
 def write_rows(path, first, n_rows):
     texts = [f"{WORDS[i % len(WORDS)]} {WORDS[(7 * i) % len(WORDS)]}" for i in range(n_rows)]
     rows = [(text, ("no", "yes")[i % 2]) for i, text in enumerate(texts, start=first)]

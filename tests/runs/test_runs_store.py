@@ -70,8 +70,10 @@ def test_opening_a_run_gives_what_the_run_gave_and_touches_nothing(tmp_path):
 
 
 def test_a_folder_without_run_json_is_no_run(tmp_path):
-    with pytest.raises(RequestError, match="not a run"):
-        open_run(tmp_path)
+    (tmp_path / "file").touch()
+    for place in (tmp_path, tmp_path / "file"):
+        with pytest.raises(RequestError, match="not a run"):
+            open_run(place)
 
 
 def test_temporary_files_of_a_kill_are_removed_and_never_read(tmp_path):

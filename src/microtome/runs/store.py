@@ -195,7 +195,7 @@ class Store:
         path = self.folder / "run.json"
         try:
             run = json.loads(path.read_bytes())
-        except FileNotFoundError as error:
+        except (FileNotFoundError, NotADirectoryError) as error:
             raise RequestError(
                 f"{self.folder} is not a run: it has no run.json", "give the folder of a run"
             ) from error

@@ -11,7 +11,9 @@ from typing import Any, Literal
 from microtome.errors import MicrotomeError, RequestError
 from microtome.values import parse_ranges
 
-Kind = Literal["text", "whole", "number", "flag", "numbers", "fractions", "words", "model", "path"]
+Kind = Literal[
+    "text", "whole", "number", "flag", "numbers", "fractions", "words", "model", "file", "path"
+]
 
 
 @dataclass(frozen=True)
@@ -19,8 +21,8 @@ class Option:
     """One option of one experiment.
 
     ``numbers`` is a list of whole numbers ("0-12", "0,1,2"), ``fractions`` one of training sizes
-    ("1,0.1,640"), ``words`` one of names; ``model`` is a MODEL, ``path`` a file or folder. Lists
-    are sets to sweep over: a run may be asked for more of them later.
+    ("1,0.1,640"), ``words`` one of names; ``model`` is a MODEL, ``file`` a file, ``path`` a file or
+    folder. Lists are sets to sweep over: a run may be asked for more of them later.
     """
 
     name: str
@@ -70,6 +72,12 @@ def _path(text: str) -> str:
     return str(place)
 
 
+def _file(text: str) -> str:
+    if not Path(text).expanduser().is_file():
+        raise RequestError(f"{text} is no file")
+    return _path(text)
+
+
 def _numbers(text: str) -> list[int]:
     return list(dict.fromkeys(parse_ranges(text)))
 
@@ -86,5 +94,6 @@ _KINDS: Mapping[Kind, tuple[Callable[[str], Any], str]] = {
     ),
     "words": (_words, "names with commas between them"),
     "model": (str, "a model"),
+    "file": (_file, "a file that exists"),
     "path": (_path, "a file or folder that exists"),
 }

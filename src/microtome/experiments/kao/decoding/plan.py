@@ -52,7 +52,7 @@ OPTIONS = (
         "auto (mlm, else tied), mlm, tied, fit (a head trained here) or shipped (for minilm)",
     ),
     Option("graft", None, "a MODEL whose MLM head is used instead", "model"),
-    Option("fit_text", None, "readout fit: a text file, not the task's training rows", "path"),
+    Option("fit_text", None, "readout fit: a text file, not the task's training rows", "file"),
     Option("fit_steps", FIT_STEPS, "readout fit: updates of the head", "whole"),
     Option("special", False, "count special tokens and [UNK] too", "flag"),
     Option("layers", "", "also the last state of deeper models: 12-24, or all"),

@@ -31,7 +31,7 @@ CLASSIFIER, PRETRAINED = "classifier", "pretrained"
 SHIPPED = Path(microtome.__file__).parent / "embedded" / "patterns" / "classifier.safetensors"
 OPTIONS = (
     Option("examples", 1000, "at most so many, as in the paper", "whole"),
-    Option(CLASSIFIER, None, "one's own classifier of patterns, a file", "path"),
+    Option(CLASSIFIER, None, "one's own classifier of patterns, a file", "file"),
     Option(PRETRAINED, False, "the model as it is, not fine-tuned; texts need no labels", "flag"),
     *arms.OPTIONS,
 )
