@@ -82,7 +82,7 @@ WITHOUT_TORCH = (
     "edits", "statistics", "runs", "report", "views", "papers", "values", "errors", "files",
     "requests", "threads", "plugins", "run_page", "study", "examination", "replication",
 )  # fmt: skip
-PHASES_WITHOUT_TORCH = ("plan.py", "report.py", "claims.py")
+PHASES_WITHOUT_TORCH = ("plan.py", "report.py", "headline.py", "claims.py")
 HEAVY = {"torch", "transformers"}
 MOST_FILES = 20
 # Start-up time is decided at the border; one value calls what interprets it.

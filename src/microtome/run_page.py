@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from microtome.report.page import Page, Section
 from microtome.runs import Record, RunResult
-from microtome.views import Cell, Table, TidyRow, table_of
+from microtome.views import Card, Cell, Headline, Table, TidyRow, table_of
 
 MOST_ROWS = 200  # on the page; the CSV file next to it has all
 WORDS = {"ok": "done", "blocked": "waiting for one that failed", "timeout": "stopped at its limit"}
@@ -23,6 +23,12 @@ def plain_page(result: RunResult) -> Page:
     )
     statuses["not run yet"] = result.n_trials - len(result.records)
     counts = ", ".join(f"{n:,} {status}" for status, n in statuses.items() if n)
+    n_rows = sum(len(record.rows) for record in result.records.values())
+    cards = (
+        Card("trials done", f"{statuses['done']:,} of {result.n_trials:,}"),
+        Card("rows", f"{n_rows:,}", "lines of results.parquet"),
+        Card("kinds of trials", f"{len(groups):,}"),
+    )
     model, task = (str(result.request.get(key) or "") for key in ("model", "task"))
     return Page(
         title=f"Run {result.folder.resolve().name}",
@@ -33,6 +39,7 @@ def plain_page(result: RunResult) -> Page:
         front=(_statuses(list(result.records.values())),),
         notes=result.notes,
         facts=result.facts,
+        headline=Headline(f"{_counted(result.n_trials, 'trial')}: {counts}.", cards, ""),
     )
 
 

@@ -12,11 +12,15 @@ from typing import Any
 Cell = str | int | float | bool | None
 TidyRow = Mapping[str, Any]  # one line of results.parquet: every experiment speaks in these
 TidyRows = Sequence[TidyRow]
+SHOWN_ROWS = 10  # of a table, before the rest is folded
 
 
 @dataclass(frozen=True)
 class Series:
-    """One line of a curve, with an interval where there is one."""
+    """One line of a curve, with an interval where there is one.
+
+    ``notes`` say what is behind each point, such as the edit; a reader who points at one sees it.
+    """
 
     name: str
     x: tuple[float, ...]
@@ -24,6 +28,7 @@ class Series:
     low: tuple[float | None, ...] = ()
     high: tuple[float | None, ...] = ()
     is_control: bool = False  # drawn to be compared with, not as a result
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -42,6 +47,8 @@ class Curve:
     """Values against a number: depth, layers, re-initialised layers.
 
     ``divider`` is where a vertical line is drawn, as between real and duplicated layers.
+    ``says`` is what its rows show for sure ("Layers 0 to 2 carry the task"), empty where nothing
+    is; a page has it above the title, which names the method.
     """
 
     title: str
@@ -52,6 +59,7 @@ class Curve:
     divider: float | None = None
     divider_label: str = ""
     levels: tuple[Level, ...] = ()
+    says: str = ""
 
 
 @dataclass(frozen=True)
@@ -75,6 +83,7 @@ class Bars:
     series: tuple[BarSeries, ...]
     stacked: bool = False
     percent: bool = True
+    says: str = ""
 
 
 @dataclass(frozen=True)
@@ -83,6 +92,7 @@ class HeatMap:
 
     ``diverging`` maps have 0 as their neutral colour. ``marked`` cells get a diamond, which means
     ``mark_label``. Colours run from the least to the largest value, unless ``span`` says otherwise.
+    ``notes`` are what a reader who points at a cell sees besides its value.
     """
 
     title: str
@@ -97,6 +107,8 @@ class HeatMap:
     percent: bool = True
     mark_label: str = "significant"
     span: tuple[float, float] | None = None
+    says: str = ""
+    notes: tuple[tuple[str, ...], ...] = ()
 
 
 Figure = Curve | HeatMap | Bars
@@ -108,6 +120,7 @@ class Panels:
 
     title: str
     panels: tuple[Figure, ...]
+    says: str = ""
 
 
 @dataclass(frozen=True)
@@ -115,7 +128,8 @@ class Table:
     """Rows as they are; numbers in ``percent`` columns are shown in percent.
 
     ``groups`` are a second header row above the columns: a label ("" for none) and how many columns
-    it spans. ``better`` and ``worse`` are cells (row, column) marked against a baseline.
+    it spans. ``better`` and ``worse`` are cells (row, column) marked against a baseline. A page
+    shows the ``first`` rows and folds the rest, so the rows worth reading come first.
     """
 
     title: str
@@ -125,6 +139,7 @@ class Table:
     groups: tuple[tuple[str, int], ...] = ()
     better: tuple[tuple[int, int], ...] = ()
     worse: tuple[tuple[int, int], ...] = ()
+    first: int = SHOWN_ROWS
 
 
 @dataclass(frozen=True)
@@ -137,6 +152,31 @@ class Sentences:
 
 
 View = Figure | Panels | Table | Sentences
+
+
+@dataclass(frozen=True)
+class Card:
+    """A number to see first: what it is, the number with its unit, and what to know of it.
+
+    Card("accuracy", "87.3 %", "84.1 to 90.0 on 400 rows")
+    """
+
+    label: str
+    value: str
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Headline:
+    """What a page says first: a sentence that answers, and the numbers behind it.
+
+    Of ``sentence`` a page shows the first one large. ``cards`` are three to five, the one that
+    matters most first; ``sure`` says in at most two sentences how far to believe them.
+    """
+
+    sentence: str
+    cards: tuple[Card, ...]
+    sure: str
 
 
 @dataclass(frozen=True)
@@ -155,11 +195,16 @@ def series_of(
     *,
     ends: tuple[str, str] | tuple[()] = (),
     is_control: bool = False,
+    notes: str = "",
 ) -> Series:
-    """A line of tidy rows, by the names of their columns; ``ends`` are those of the interval."""
+    """A line of tidy rows, by the names of their columns.
+
+    ``ends`` are those of the interval, ``notes`` is the column that says what is behind a point.
+    """
     xs, ys = tuple(float(row[x]) for row in rows), tuple(row[y] for row in rows)
     low, high = (tuple(row[end] for row in rows) for end in ends) if ends else ((), ())
-    return Series(name, xs, ys, low, high, is_control=is_control)
+    said = tuple(str(row[notes] or "as it is") for row in rows) if notes else ()
+    return Series(name, xs, ys, low, high, is_control=is_control, notes=said)
 
 
 def table_of(
@@ -168,7 +213,8 @@ def table_of(
     columns: Sequence[str],
     *,
     percent: Sequence[str] = (),
+    first: int = SHOWN_ROWS,
 ) -> Table:
     """A table of some columns of tidy rows."""
     cells = tuple(tuple(row.get(column) for column in columns) for row in rows)
-    return Table(title, tuple(columns), cells, tuple(percent))
+    return Table(title, tuple(columns), cells, tuple(percent), first=first)

@@ -16,7 +16,7 @@ from microtome.report import html_of
 from microtome.report.bars import HATCHES, draw_bars
 from microtome.report.csvs import view_csv
 from microtome.report.curves import draw_curve
-from microtome.report.drawing import Circle, Label, Outline
+from microtome.report.drawing import SCREEN, Circle, Label, Outline, Style
 from microtome.report.heatmaps import draw_heat_map
 from microtome.report.panels import draw_panels
 from microtome.report.text import width_of
@@ -53,7 +53,7 @@ def grouped(*series, **more):
 
 def test_a_bar_reaches_from_0_to_its_value():
     view = grouped(BarSeries("a", (0.5, -0.25, None)), BarSeries("b", (0.1, 0.2, 0.3)))
-    drawing = draw_bars(view, width=WIDE)
+    drawing = draw_bars(view, SCREEN)
     found = {hint: (top, bottom) for hint, _, _, top, bottom in bars_of(drawing)}
     assert found.keys() == {
         "g0, a: 50.0 %", "g1, a: −25.0 %", "g0, b: 10.0 %", "g1, b: 20.0 %", "g2, b: 30.0 %",
@@ -74,7 +74,7 @@ def test_a_bar_reaches_from_0_to_its_value():
 )
 def test_bars_of_a_group_do_not_overlap_and_groups_keep_their_order(values, width):
     view = grouped(*(BarSeries(f"s{i}", tuple(row)) for i, row in enumerate(values)))
-    drawing = draw_bars(view, width=width)
+    drawing = draw_bars(view, Style(width))
     found = sorted(bars_of(drawing), key=lambda bar: bar[1])
     assert [hint.split(":")[0] for hint, *_ in found] == [
         f"{group}, {series.name}" for group in view.groups for series in view.series
@@ -87,7 +87,7 @@ def test_stacked_bars_begin_where_the_one_below_ends():
     view = grouped(
         BarSeries("a", (0.2,)), BarSeries("b", (0.5,)), BarSeries("c", (0.3,)), stacked=True
     )
-    drawing = draw_bars(view, width=WIDE)
+    drawing = draw_bars(view, SCREEN)
     found = bars_of(drawing)
     total = 0.0
     for (_, left, right, top, bottom), share in zip(found, (20, 50, 30), strict=True):
@@ -101,7 +101,7 @@ def test_stacked_bars_begin_where_the_one_below_ends():
 
 def test_intervals_of_bars_are_lines_from_end_to_end():
     view = grouped(BarSeries("a", (0.5, 0.6), (0.4, None), (0.7, None)))
-    drawing = draw_bars(view, width=WIDE)
+    drawing = draw_bars(view, SCREEN)
     (whisker,) = [m for m in drawing.marks if isinstance(m, Outline) and m.pen == "whisker"]
     ends = sorted(y for _, y in whisker.points)
     assert ends == pytest.approx(sorted((height_of(drawing, 40), height_of(drawing, 70))))
@@ -110,7 +110,7 @@ def test_intervals_of_bars_are_lines_from_end_to_end():
 @given(st.floats(1, 60), st.floats(0, 300), st.integers(0, 5))
 def test_textures_stay_in_their_bar(share, start, series):
     names = [BarSeries(f"s{i}", (share / 60 if i == series else None,)) for i in range(6)]
-    drawing = draw_bars(grouped(*names), width=326 + start)
+    drawing = draw_bars(grouped(*names), Style(326 + start))
     ((_, left, right, top, bottom),) = bars_of(drawing)
     legend_end = max(m.y for m in drawing.marks if isinstance(m, Label) and m.text == "s5") + 8
     for mark in drawing.marks:
@@ -131,7 +131,7 @@ def line(name, *ys, **more):
 def test_a_baseline_is_at_its_value_in_the_colour_of_its_line():
     levels = (Level("b", 0.6), Level("chance", 0.55))
     view = Curve("c", "x", "y", (line("a", 0.5, 0.7), line("b", 0.6, 0.65)), levels=levels)
-    drawing = draw_curve(view, width=WIDE)
+    drawing = draw_curve(view, SCREEN)
     found = {m.hint: m for m in drawing.marks if isinstance(m, Outline) and "level" in m.pen}
     assert found["b: 60.0 %"].pen == "level1"
     assert found["chance: 55.0 %"].pen == "level"
@@ -146,7 +146,7 @@ def test_a_baseline_is_at_its_value_in_the_colour_of_its_line():
 
 def test_an_axis_reaches_its_baseline_and_its_divider():
     view = Curve("c", "x", "y", (line("a", 0.50, 0.52),), levels=(Level("base", 0.70),))
-    drawing = draw_curve(replace(view, divider=3.0), width=WIDE)
+    drawing = draw_curve(replace(view, divider=3.0), SCREEN)
     assert "70" in {m.text for m in drawing.marks if isinstance(m, Label)}
     dots = sorted(m.x for m in drawing.marks if isinstance(m, Circle))[1:]  # after the legend's
     (divider,) = [m for m in drawing.marks if isinstance(m, Outline) and m.pen == "divider"]
@@ -163,7 +163,7 @@ def test_panels_of_curves_have_one_axis_and_one_legend():
         Curve("low", "x", "y", (line("a", 0.1, 0.2),)),
         Curve("high", "x", "y", (line("a", 0.2, 0.9),)),
     )
-    drawing = draw_panels(Panels("p", (low, high)), width=WIDE)
+    drawing = draw_panels(Panels("p", (low, high)), SCREEN)
     texts = [m.text for m in drawing.marks if isinstance(m, Label)]
     assert texts.count("a") == 1
     assert (texts.count("low"), texts.count("high")) == (1, 1)
@@ -175,7 +175,7 @@ def test_panels_of_curves_have_one_axis_and_one_legend():
 def test_a_line_has_the_same_pen_in_every_panel():
     first = Curve("one", "x", "y", (line("a", 0.1), line("b", 0.2)))
     second = Curve("two", "x", "y", (line("b", 0.3), line("a", 0.4)))
-    drawing = draw_panels(Panels("p", (first, second)), width=WIDE)
+    drawing = draw_panels(Panels("p", (first, second)), SCREEN)
     pens = {m.hint: m.pen for m in drawing.marks if getattr(m, "hint", "")}
     assert pens["a, x 0: 10.0 %"] == pens["a, x 0: 40.0 %"] != pens["b, x 0: 20.0 %"]
     assert pens["b, x 0: 20.0 %"] == pens["b, x 0: 30.0 %"]
@@ -192,11 +192,11 @@ def test_panels_of_heat_maps_have_one_scale_of_colours(diverging):
         heat_map(name, *values, diverging=diverging)
         for name, values in (("one", (0.1, 0.2)), ("two", (0.2, 0.9)))
     )
-    drawing = draw_panels(Panels("p", maps), width=WIDE)
+    drawing = draw_panels(Panels("p", maps), SCREEN)
     value = "v +20.0 %" if diverging else "v 20.0 %"
     pens = {m.hint: m.pen for m in drawing.marks if isinstance(m, Outline) and m.hint}
     assert pens[f"layer 1, head 0: {value}"] == pens[f"layer 0, head 0: {value}"]
-    alone = {m.hint: m.pen for m in draw_heat_map(maps[0], width=WIDE).marks if hasattr(m, "hint")}
+    alone = {m.hint: m.pen for m in draw_heat_map(maps[0], SCREEN).marks if hasattr(m, "hint")}
     assert alone[f"layer 1, head 0: {value}"] != pens[f"layer 1, head 0: {value}"]
     texts = [m.text for m in drawing.marks if isinstance(m, Label)]
     assert texts.count("v (%)") == 1
@@ -204,16 +204,14 @@ def test_panels_of_heat_maps_have_one_scale_of_colours(diverging):
 
 def test_a_mark_in_any_panel_is_in_the_legend():
     maps = heat_map("one", 0.1), heat_map("two", 0.2, marked=((0, 0),))
-    texts = [
-        m.text for m in draw_panels(Panels("p", maps), width=WIDE).marks if isinstance(m, Label)
-    ]
+    texts = [m.text for m in draw_panels(Panels("p", maps), SCREEN).marks if isinstance(m, Label)]
     assert texts.count("significant") == 1
 
 
 @pytest.mark.parametrize(("n", "width", "in_first_row"), [(4, 800, 2), (3, 800, 3), (4, 326, 1)])
 def test_panels_are_next_to_each_other_where_they_fit(n, width, in_first_row):
     panels = tuple(Curve(f"panel {i}", "x", "y", (line("a", 0.1),)) for i in range(n))
-    drawing = draw_panels(Panels("p", panels), width=width)
+    drawing = draw_panels(Panels("p", panels), Style(width))
     titles = [m for m in drawing.marks if isinstance(m, Label) and m.pen == "strong"]
     assert [m.text for m in titles] == [panel.title for panel in panels]
     assert [m.y for m in titles].count(titles[0].y) == in_first_row
@@ -225,7 +223,7 @@ def test_a_panel_that_needs_more_room_scrolls_and_is_not_cut():
         "w", "x", "y", tuple(f"a rather long name {i}" for i in range(9)),
         (BarSeries("s", (0.5,) * 9),),
     )  # fmt: skip
-    drawing = draw_panels(Panels("p", (wide, wide)), width=326)
+    drawing = draw_panels(Panels("p", (wide, wide)), Style(326))
     assert drawing.width > 326
     rightmost = max(x for m in drawing.marks if isinstance(m, Outline) for x, _ in m.points)
     assert rightmost <= drawing.width
@@ -300,7 +298,7 @@ def test_the_csv_of_figures_has_every_value():
 @pytest.mark.parametrize("unit", [1e-7, 1e-5, 1e-3, 0.1, 1.0, 100.0])
 def test_numbers_of_an_axis_fit_their_room(unit):
     view = Curve("c", "x", "y", (line("a", 19 * unit, 24 * unit),), percent=False)
-    drawing = draw_curve(view, width=WIDE)
+    drawing = draw_curve(view, SCREEN)
     ticks = [m for m in drawing.marks if isinstance(m, Label) and m.anchor == "end"]
     assert len({m.text for m in ticks}) == len(ticks) > 3
     assert all(width_of(m.text, 11) <= m.x for m in ticks)  # digits are narrower than letters

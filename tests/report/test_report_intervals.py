@@ -1,7 +1,7 @@
 """The drawings beside a table's rows are of the change, whatever other intervals it has."""
 
 from microtome.report.intervals import change_columns, draw_intervals, intervals_of
-from microtome.report.rendering import signed_columns
+from microtome.report.tables import signed_columns
 from microtome.views import table_of
 
 ROWS = [

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from microtome.report.csvs import csv_bytes, guarded, unguarded
 from microtome.report.curves import draw_curve, nice_ticks
-from microtome.report.drawing import Label, Outline
+from microtome.report.drawing import Label, Outline, Style
 from microtome.report.text import column_texts, percents, plain, shortened, width_of
 from microtome.views import Curve, Series
 
@@ -69,7 +69,7 @@ def test_whole_numbers_have_no_decimals():
 
 def test_an_axis_of_shares_ends_at_100_whatever_the_intervals():
     one = Series("s", (0.0, 1.0), (0.3, 0.9), (-0.2, 0.7), (0.6, 1.3))
-    drawing = draw_curve(Curve("c", "x", "y", (one,)), width=400)
+    drawing = draw_curve(Curve("c", "x", "y", (one,)), Style(400))
     ticks = {mark.text for mark in drawing.marks if isinstance(mark, Label)}
     assert {"0", "100"} <= ticks
     assert "120" not in ticks
@@ -83,7 +83,7 @@ def test_an_axis_of_shares_ends_at_100_whatever_the_intervals():
 def test_the_interval_of_a_single_point_is_a_line_from_end_to_end():
     """A band of one point has no width, and wouldn't be seen."""
     one = Series("one", (2.0,), (0.5,), (0.4,), (0.7,))
-    drawing = draw_curve(Curve("c", "x", "y", (one, Series("other", (3.0,), (0.6,)))), width=400)
+    drawing = draw_curve(Curve("c", "x", "y", (one, Series("other", (3.0,), (0.6,)))), Style(400))
     lines = [m for m in drawing.marks if isinstance(m, Outline) and m.pen == "line0"]
     (whisker,) = [m for m in lines if m.points[0][1] != m.points[1][1]]  # the legend's is level
     (x0, low), (x1, high) = whisker.points

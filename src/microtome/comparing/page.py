@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from microtome.experiments.field.comparison import plan, report
+from microtome.experiments.field.comparison.headline import headline
 from microtome.models.source import short_names
-from microtome.report.page import Page, Section
+from microtome.report.page import Page, Section, first_picture
 from microtome.runs import RunResult
 
 COMPARISON = "comparison"  # the kind of its runs
@@ -34,4 +35,6 @@ def comparison_page(result: RunResult) -> Page:
         front=report.front(rows) if rows else (),
         notes=result.notes,
         facts=result.facts,
+        headline=headline(rows) if rows else None,
+        picture=first_picture(report.front(rows)) if rows else None,
     )

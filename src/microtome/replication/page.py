@@ -16,9 +16,11 @@ from microtome.papers.printed_numbers import matching
 from microtome.replication.answers import Judgement, judgements
 from microtome.replication.drawings import DRAWINGS
 from microtome.replication.measured import Measured, measured_by, name_of
-from microtome.report.page import Page, Section, Status
+from microtome.report.page import Page, Picture, Section, Status, first_picture
 from microtome.runs import RunResult
-from microtome.views import Cell, Table, TidyRow, View
+from microtome.views import Card, Cell, Headline, Table, TidyRow, View
+
+_WORDS: tuple[Verdict, ...] = (HOLDS, DOESNT_HOLD, CANT_TELL)
 
 
 @dataclass(frozen=True)
@@ -156,7 +158,7 @@ def _counts(lines: Sequence[Judgement]) -> list[str]:
 
 def _by_verdict(lines: Sequence[Judgement]) -> dict[Verdict, int]:
     counts = Counter(line.answer.verdict for line in lines if line.answer.verdict)
-    return {word: counts[word] for word in (HOLDS, DOESNT_HOLD, CANT_TELL) if counts[word]}
+    return {word: counts[word] for word in _WORDS if counts[word]}
 
 
 def replication_page(result: RunResult) -> Page:
@@ -180,7 +182,39 @@ def replication_page(result: RunResult) -> Page:
         front=(_verdicts(lines),) if lines else (),
         notes=result.notes,
         facts=result.facts,
+        headline=_headline(made, lines, request_of=result.request),
+        picture=_main_figure(made),
     )
+
+
+def _headline(
+    made: Sequence[Replicated], lines: Sequence[Judgement], *, request_of: Mapping[str, Any]
+) -> Headline:
+    """How many verdicts of each kind there are, of how many exhibits, models and tasks."""
+    counts, n_exhibits = _by_verdict(lines), len(request_of["exhibits"])
+    judged = sum(counts.values())
+    if not judged:
+        first = f"{len(made)} of {n_exhibits} exhibits are drawn; no claim is judged on these rows."
+    else:
+        first = f"{counts.get(HOLDS, 0)} of {judged} verdicts say that a claim of the paper holds."
+    cards = [
+        *(Card(word, f"{counts.get(word, 0)} of {judged}") for word in _WORDS if judged),
+        Card("exhibits", f"{len(made)} of {n_exhibits}"),
+        Card("scale", request_of["scale"]),
+    ]
+    if not judged:
+        cards.append(Card("models", str(len(request_of["models"]))))
+    sure = (
+        f'"{CANT_TELL}" is said where an interval leaves both answers open. A scale below "paper"'
+        " has fewer rows, seeds and settings than the paper's, so its numbers aren't the paper's."
+    )
+    return Headline(first, tuple(cards), sure)
+
+
+def _main_figure(made: Sequence[Replicated]) -> Picture | None:
+    """The first figure of the paper that is drawn; of one without figures nothing."""
+    drawn = (first_picture(each.views) for each in made)
+    return next((picture for picture in drawn if picture is not None), None)
 
 
 def _distinct(exhibits: Sequence[Replicated]) -> list[Judgement]:
@@ -195,7 +229,7 @@ def _distinct(exhibits: Sequence[Replicated]) -> list[Judgement]:
 
 def _verdicts(lines: Sequence[Judgement]) -> Table:
     """A line per claim: together, where that has a rule, and how often each verdict is given."""
-    columns = ("claim", "paper", "together", HOLDS, DOESNT_HOLD, CANT_TELL)
+    columns = ("claim", "paper", "together", *_WORDS)
     by_claim: dict[Claim, list[Judgement]] = {}
     for line in lines:
         by_claim.setdefault(line.claim, []).append(line)
@@ -203,6 +237,6 @@ def _verdicts(lines: Sequence[Judgement]) -> Table:
     for claim, own in by_claim.items():
         together = next((line.answer.verdict for line in own if not line.model), None)
         counts = _by_verdict([line for line in own if line.model])
-        cells = (counts.get(word, 0) for word in (HOLDS, DOESNT_HOLD, CANT_TELL))
+        cells = (counts.get(word, 0) for word in _WORDS)
         rows.append((claim.what, claim.words, together, *cells))
     return Table("The paper's claims, on how many models and tasks", columns, tuple(rows))

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from microtome.report.drawing import Label, Mark, Outline, moved
+from microtome.report.drawing import Label, Mark, Outline, Style, moved
 from microtome.report.text import is_number, plain, shortened, width_of
 
 LEFT, RIGHT, BOTTOM = 48, 18, 46
@@ -43,6 +43,13 @@ def nice_ticks(low: float, high: float, n: int) -> tuple[float, ...]:
     step = next(m * power for m in (1, 2, 5, 10) if m * power >= rough * 0.999)
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
     return tuple(round(k * step, 12) for k in range(first, last + 1))
+
+
+def plot_height(style: Style) -> float:
+    """The height of a plot, between its axes."""
+    if style.is_paper:
+        return min(260.0, max(110.0, 0.58 * style.width))
+    return min(300.0, max(190.0, 0.42 * style.width))
 
 
 def known(values: Iterable[float | None]) -> list[float]:

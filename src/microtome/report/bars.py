@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from microtome.report.axes import (
@@ -11,13 +12,14 @@ from microtome.report.axes import (
     Scale,
     known,
     legend,
+    plot_height,
     value_axis,
     value_name,
     value_scale,
 )
-from microtome.report.drawing import Drawing, Label, Mark, Outline, Point, box
+from microtome.report.drawing import Drawing, Label, Mark, Outline, Point, Style, box
 from microtome.report.palette import N_SERIES
-from microtome.report.text import is_number, number, plain, shortened, width_of
+from microtome.report.text import between, is_number, number, plain, shortened, width_of
 from microtome.views import Bars, BarSeries
 
 NARROWEST, WIDEST = 9.0, 46.0  # of a bar, in pixels
@@ -33,49 +35,67 @@ HATCHES = (
 SPACING = 7.0  # between two lines of a texture
 
 
-def draw_bars(view: Bars, *, width: float) -> Drawing:
-    """Bars that fit the width if their names can; else the figure is wider, and scrolls."""
-    names, top = bar_legend([view], width)
-    marks, right, height = plot_bars(view, width, like=[view], top=top)
+def draw_bars(view: Bars, style: Style) -> Drawing:
+    """Bars that fit the width if their names can; else the figure is wider, and scrolls.
+
+    On paper it never is: names have several lines there.
+    """
+    names, top = bar_legend([view], style.width)
+    marks, right, height = plot_bars(view, style, like=[view], top=top)
     return Drawing(right, height, (*names, *marks), bar_summary(view))
 
 
 def plot_bars(
-    view: Bars, width: float, *, like: Sequence[Bars], top: float
+    view: Bars, style: Style, *, like: Sequence[Bars], top: float
 ) -> tuple[list[Mark], float, float]:
     """Bars without a legend, from ``top`` on, how wide they are, and where they end.
 
     Their pens and their y axis are those of the bars ``like`` them.
     """
-    top += 34  # the name of the y axis
-    height = top + min(300.0, max(190.0, 0.42 * width)) + BOTTOM
-    bottom = height - BOTTOM
+    top, width = top + 34, style.width  # the name of the y axis
     n_bars = 1 if view.stacked else max(len(view.series), 1)
-    longest = max([width_of(plain(name), 12) + 10 for name in view.groups] + [0.0])
-    room = max(
-        (width - LEFT - RIGHT) / max(len(view.groups), 1),
-        min(longest, LONGEST_NAME),
-        n_bars * NARROWEST + 12,
-    )
+    room = _room(view, style, n_bars)
+    names = [_lines_of(plain(name), room - 4, 3 if style.is_paper else 1) for name in view.groups]
+    bottom = top + plot_height(style)
+    height = bottom + BOTTOM + 12 * (max(map(len, names), default=1) - 1)
     right = LEFT + room * len(view.groups)
     y = _scale(like, top, bottom)
     unit = value_name(view.y_label, percent=view.percent)
     marks: list[Mark] = [Label(4, top - 16, shortened(unit, width - 8, 12), "name")]
     marks += value_axis(y, right, percent=view.percent)
     pens = _pens(like)
-    thick = min((room - 12) / n_bars, WIDEST)
-    for g, group in enumerate(view.groups):
+    thick = min((room - min(12.0, room / 4)) / n_bars, WIDEST)
+    for g, lines in enumerate(names):
         middle = LEFT + (g + 0.5) * room
         left = middle - n_bars * thick / 2
         marks += _stack(view, g, left, thick, y, pens) if view.stacked else _side_by_side(
             view, g, left, thick, y, pens
         )  # fmt: skip
-        name = shortened(plain(group), room - 4, 12)
-        marks.append(Label(middle, bottom + 18, name, anchor="middle"))
+        for k, line in enumerate(lines):
+            marks.append(Label(middle, bottom + 18 + 12 * k, line, anchor="middle"))
     marks.append(Outline(((LEFT, y(0)), (right, y(0))), "axis"))
     name = shortened(plain(view.x_label), right - LEFT, 12)
     marks.append(Label((LEFT + right) / 2, height - 8, name, "name", anchor="middle"))
     return marks, max(width, right + RIGHT), height
+
+
+def _room(view: Bars, style: Style, n_bars: int) -> float:
+    """The width of a group."""
+    room = (style.width - LEFT - RIGHT) / max(len(view.groups), 1)
+    if style.is_paper:
+        return room
+    longest = max([width_of(plain(name), 12) + 10 for name in view.groups] + [0.0])
+    return max(room, min(longest, LONGEST_NAME), n_bars * NARROWEST + 12)
+
+
+def _lines_of(name: str, room: float, most: int) -> list[str]:
+    """A name in at most so many lines, broken after spaces, hyphens and underscores."""
+    lines = [""]
+    for piece in re.findall(r"[^ _-]+[ _-]*", name) or [name]:
+        if lines[-1] and width_of((lines[-1] + piece).rstrip(), 12) > room and len(lines) < most:
+            lines.append("")
+        lines[-1] += piece
+    return [shortened(line.rstrip(" "), room, 12) for line in lines]
 
 
 def _pens(charts: Sequence[Bars]) -> dict[str, int]:
@@ -180,7 +200,7 @@ def _hint(view: Bars, series: BarSeries, g: int) -> str:
     low = series.low[g] if g < len(series.low) else None
     high = series.high[g] if g < len(series.high) else None
     if low is not None and high is not None:
-        text += f" ({number(low, percent=view.percent)} to {number(high, percent=view.percent)})"
+        text += f" ({between(low, high, percent=view.percent)})"
     return f"{plain(view.groups[g])}, {plain(series.name)}: {text}"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from microtome.report.axes import (
     BOTTOM,
@@ -13,35 +14,38 @@ from microtome.report.axes import (
     known,
     legend,
     nice_ticks,
+    plot_height,
     value_axis,
     value_name,
     value_scale,
 )
-from microtome.report.drawing import Drawing, Label, Mark, Outline, marker
+from microtome.report.drawing import Drawing, Label, Mark, Outline, Style, marker
 from microtome.report.palette import N_SERIES
-from microtome.report.text import is_number, number, plain, shortened
+from microtome.report.text import between, is_number, number, plain, shortened
 from microtome.views import Curve, Series
 
+MOST_BANDS = 4  # ribbons in one picture; with more, intervals are thin lines
+CLOSE = 0.012  # of the range: lines nearer than this are one line to the eye
 SAME_COLOUR = "baseline of the line in this colour"
 
 
-def draw_curve(view: Curve, *, width: float) -> Drawing:
-    """A curve in a box of this width."""
-    names, top = curve_legend([view], width)
-    marks, height = plot_curve(view, width, like=[view], top=top)
-    return Drawing(width, height, (*names, *marks), curve_summary(view))
+def draw_curve(view: Curve, style: Style) -> Drawing:
+    """A curve in a box of the style's width."""
+    names, top = curve_legend([view], style)
+    marks, height = plot_curve(view, style, like=[view], top=top)
+    return Drawing(style.width, height, (*names, *marks), curve_summary(view))
 
 
 def plot_curve(
-    view: Curve, width: float, *, like: Sequence[Curve], top: float
+    view: Curve, style: Style, *, like: Sequence[Curve], top: float
 ) -> tuple[list[Mark], float]:
     """A curve without a legend, from ``top`` on, and where it ends.
 
     Its pens and its y axis are those of the curves ``like`` it.
     """
-    top += 34  # the name of the y axis
-    height = top + min(300.0, max(190.0, 0.42 * width)) + BOTTOM
-    pens = _pens(like)
+    top, width = top + 34, style.width  # the name of the y axis
+    height = top + plot_height(style) + BOTTOM
+    pens, dashed = _pens(like), _dashed(like, style)
     x = _x_scale(view, width)
     y = value_scale(
         known(v for each in like for line in each.series for v in line.y)
@@ -54,13 +58,65 @@ def plot_curve(
     unit = value_name(view.y_label, percent=view.percent)
     marks: list[Mark] = [Label(4, top - 16, shortened(unit, width - 8, 12), "name")]
     marks += [*_axes(x, y, view, height), *_divider(view, x, y), *_levels(view, pens, x, y)]
+    banded = [series for series in view.series if known(series.low) and known(series.high)]
+    for k, series in enumerate(banded):
+        at = _Look(pens[series.name], series.name in dashed)
+        if len(banded) <= MOST_BANDS:
+            marks += _band(series, at, x, y)
+        else:  # ribbons would hide each other
+            aside = (k - (len(banded) - 1) / 2) * 2.4
+            marks += _whiskers(series, at, x, y, aside)
     for series in view.series:
-        marks += _band(series, pens[series.name], x, y)
+        marks += _line(series, _Look(pens[series.name], series.name in dashed), x, y)
     for series in view.series:
-        marks += _line(series, pens[series.name], x, y)
-    for series in view.series:
-        marks += _dots(series, pens[series.name], x, y, view)
+        marks += _dots(series, _Look(pens[series.name], series.name in dashed), x, y, view)
     return marks, height
+
+
+@dataclass(frozen=True)
+class _Look:
+    """The number of a line's colour and marker, and whether it is dashed to be told apart."""
+
+    i: int
+    is_dashed: bool
+
+    def pen(self, series: Series) -> str:
+        kind = "control" if series.is_control else "dash" if self.is_dashed else "line"
+        return f"{kind}{self.i % N_SERIES}"
+
+    @property
+    def radius(self) -> float:
+        """Of its markers: one below stays in sight."""
+        return 2.6 if self.is_dashed else 3.6
+
+
+def _dashed(curves: Sequence[Curve], style: Style) -> set[str]:
+    """The lines to dash: on paper all but the first, else those that lie on an earlier one."""
+    names = list(_pens(curves))
+    if style.is_paper:
+        return set(names[1:])
+    return {
+        later.name
+        for curve in curves
+        for i, later in enumerate(curve.series)
+        if any(_coincide(earlier, later, curves) for earlier in curve.series[:i])
+    }
+
+
+def _coincide(a: Series, b: Series, curves: Sequence[Curve]) -> bool:
+    """Whether two lines can't be told apart at half of the places that both have."""
+    every = known(v for curve in curves for line in curve.series for v in line.y)
+    if a.is_control or b.is_control or not every:
+        return False
+    room = CLOSE * ((max(every) - min(every)) or 1.0)
+    of_a = {x: v for x, v in zip(a.x, a.y, strict=True) if is_number(v)}
+    gaps = [
+        abs(of_a[x] - v)  # type: ignore[operator]
+        for x, v in zip(b.x, b.y, strict=True)
+        if x in of_a and is_number(v)
+    ]
+    n_close = sum(gap <= room for gap in gaps)
+    return len(gaps) > 1 and 2 * n_close >= len(gaps)
 
 
 def _pens(curves: Sequence[Curve]) -> dict[str, int]:
@@ -69,19 +125,22 @@ def _pens(curves: Sequence[Curve]) -> dict[str, int]:
     return {name: i for i, name in enumerate(names)}
 
 
-def curve_legend(curves: Sequence[Curve], width: float) -> tuple[list[Mark], float]:
+def curve_legend(curves: Sequence[Curve], style: Style) -> tuple[list[Mark], float]:
     """The names of the lines of all curves, and the height that they take."""
     lines = {line.name: line for curve in reversed(curves) for line in curve.series}
     entries: list[tuple[str, Sequence[Mark]]] = []
+    dashed = _dashed(curves, style)
     for name, i in _pens(curves).items():
-        stroke = Outline(((0, 0), (26, 0)), _pen(lines[name], i))
-        entries.append((name, (stroke, marker(i, 13, 0, 4, f"dot{i % N_SERIES}"))))
+        look = _Look(i, name in dashed)
+        stroke = Outline(((0, 0), (26, 0)), look.pen(lines[name]))
+        dot = marker(i, 13, 0, look.radius + 0.4, f"dot{i % N_SERIES}")
+        entries.append((name, (stroke, dot)))
     dotted = (Outline(((0, 0), (26, 0)), "level"),)
     levels = dict.fromkeys(level.name for curve in curves for level in curve.levels)
     entries += [(name, dotted) for name in levels if name not in lines]
     if any(name in lines for name in levels):
         entries.append((SAME_COLOUR, dotted))
-    return legend(entries, width)
+    return legend(entries, style.width)
 
 
 def _levels(view: Curve, pens: Mapping[str, int], x: Scale, y: Scale) -> Iterator[Mark]:
@@ -117,10 +176,6 @@ def curve_summary(view: Curve) -> str:
             parts.append(f"{plain(series.name)} from {ends[0]} to {ends[1]}")
     unit = " percent" if view.percent else ""
     return f"{plain(view.title)}. Curve over {plain(view.x_label)}: {'; '.join(parts)}{unit}."
-
-
-def _pen(series: Series, i: int) -> str:
-    return f"{'control' if series.is_control else 'line'}{i % N_SERIES}"
 
 
 def _x_scale(view: Curve, width: float) -> Scale:
@@ -164,7 +219,16 @@ def _runs(series: Series) -> Iterator[list[int]]:
         yield run
 
 
-def _band(series: Series, i: int, x: Scale, y: Scale) -> Iterator[Mark]:
+def _whiskers(series: Series, look: _Look, x: Scale, y: Scale, aside: float) -> Iterator[Mark]:
+    """The intervals as thin lines, a little aside so that those of all lines are seen."""
+    for at, low, high in zip(series.x, series.low, series.high, strict=False):
+        if low is not None and high is not None and is_number(low) and is_number(high):
+            place = x(at) + aside
+            ends = ((place, y.inside(low)), (place, y.inside(high)))
+            yield Outline(ends, f"error{look.i % N_SERIES}")
+
+
+def _band(series: Series, look: _Look, x: Scale, y: Scale) -> Iterator[Mark]:
     n = min(len(series.low), len(series.high), len(series.x))
     for run in _runs(series):
         ends = [
@@ -175,30 +239,36 @@ def _band(series: Series, i: int, x: Scale, y: Scale) -> Iterator[Mark]:
         if len(ends) == 1:  # a line, where a band would have no width
             ((at, low, high),) = ends
             whisker = ((x(at), y.inside(low)), (x(at), y.inside(high)))  # type: ignore[arg-type]
-            yield Outline(whisker, _pen(series, i))
+            yield Outline(whisker, look.pen(series))
         if len(ends) > 1:
             upper = [(x(at), y.inside(high)) for at, _, high in ends]  # type: ignore[arg-type]
             lower = [(x(at), y.inside(low)) for at, low, _ in reversed(ends)]  # type: ignore[arg-type]
-            yield Outline((*upper, *lower), f"band{i % N_SERIES}", closed=True)
+            yield Outline((*upper, *lower), f"band{look.i % N_SERIES}", closed=True)
 
 
-def _line(series: Series, i: int, x: Scale, y: Scale) -> Iterator[Mark]:
+def _line(series: Series, look: _Look, x: Scale, y: Scale) -> Iterator[Mark]:
     for run in _runs(series):
         points = tuple((x(series.x[k]), y(series.y[k])) for k in run)  # type: ignore[arg-type]
         if len(points) > 1:
-            yield Outline(points, _pen(series, i))
+            yield Outline(points, look.pen(series))
 
 
-def _dots(series: Series, i: int, x: Scale, y: Scale, view: Curve) -> Iterator[Mark]:
+def _dots(series: Series, look: _Look, x: Scale, y: Scale, view: Curve) -> Iterator[Mark]:
     for run in _runs(series):
         for k in run:
-            value = series.y[k]
+            value, pen = series.y[k], f"dot{look.i % N_SERIES}"
             assert value is not None
-            text = number(value, percent=view.percent) + (" %" if view.percent else "")
-            hint = f"{plain(series.name)}, {plain(view.x_label)} {series.x[k]:g}: {text}"
-            low = series.low[k] if k < len(series.low) else None
-            high = series.high[k] if k < len(series.high) else None
-            if low is not None and high is not None:
-                ends = [number(v, percent=view.percent) for v in (low, high)]
-                hint += f" ({ends[0]} to {ends[1]})"
-            yield marker(i, x(series.x[k]), y(value), 3.6, f"dot{i % N_SERIES}", hint)
+            hint = _hint(series, k, value, view)
+            yield marker(look.i, x(series.x[k]), y(value), look.radius, pen, hint)
+
+
+def _hint(series: Series, k: int, value: float, view: Curve) -> str:
+    """The row behind a point: what it is of, its value and its interval."""
+    note = f"{plain(series.notes[k])}, " if k < len(series.notes) else ""
+    text = number(value, percent=view.percent) + (" %" if view.percent else "")
+    hint = f"{note}{plain(series.name)}, {plain(view.x_label)} {series.x[k]:.4g}: {text}"
+    low = series.low[k] if k < len(series.low) else None
+    high = series.high[k] if k < len(series.high) else None
+    if low is None or high is None:
+        return hint
+    return f"{hint} ({between(low, high, percent=view.percent)})"

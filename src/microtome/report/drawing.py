@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
+PIXELS_PER_INCH = 96
 Point = tuple[float, float]
 Anchor = Literal["start", "middle", "end"]
 
@@ -52,6 +53,25 @@ class Drawing:
     height: float
     marks: tuple[Mark, ...]
     summary: str
+
+
+@dataclass(frozen=True)
+class Style:
+    """How the files of figures are drawn; the page has its own two widths.
+
+    On ``paper`` a figure is exactly as wide as it may be, and lines differ in their dashes too.
+    """
+
+    width: float = 800.0
+    is_paper: bool = False
+
+
+SCREEN = Style()
+
+
+def paper(inches: float = 3.3) -> Style:
+    """For a column of print, 3.3 inches unless given: text is from 7 to 9 points there."""
+    return Style(inches * PIXELS_PER_INCH, is_paper=True)
 
 
 def box(x: float, y: float, width: float, height: float, pen: str, hint: str = "") -> Outline:

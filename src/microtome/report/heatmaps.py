@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from microtome.report.drawing import Drawing, Label, Mark, Outline, box
+from microtome.report.drawing import Drawing, Label, Mark, Outline, Style, box
 from microtome.report.palette import N_STEPS
 from microtome.report.text import is_number, number, plain, shortened, width_of
 from microtome.views import HeatMap, View
@@ -29,17 +30,20 @@ class Grid:
         return self.left + column * self.cell, TOP + row * self.height
 
 
-def draw_heat_map(view: HeatMap, *, width: float) -> Drawing:
-    """A heat map that fits the width if its cells can; else it is wider, and scrolls."""
-    marks, grid_width, bottom = plot_heat_map(view, width)
-    wide = max(grid_width, min(width, NARROWEST))
+def draw_heat_map(view: HeatMap, style: Style) -> Drawing:
+    """A heat map that fits the width if its cells can; else it is wider, and scrolls.
+
+    On paper it never is: cells are narrower there, and not every one is numbered.
+    """
+    marks, grid_width, bottom = plot_heat_map(view, style)
+    wide = style.width if style.is_paper else max(grid_width, min(style.width, NARROWEST))
     legend = heat_map_legend(view, bottom + 18, wide)
     return Drawing(wide, bottom + 58, (*marks, *legend), heat_map_summary(view))
 
 
-def plot_heat_map(view: HeatMap, width: float) -> tuple[list[Mark], float, float]:
+def plot_heat_map(view: HeatMap, style: Style) -> tuple[list[Mark], float, float]:
     """The cells and their labels, how wide they are, and where they end."""
-    grid = _grid(view, width)
+    grid = _grid(view, style)
     marks = [*_labels(view, grid), *_cells(view, grid, _Colors(view))]
     right = grid.left + len(view.columns) * grid.cell + 4
     return marks, right, TOP + len(view.rows) * grid.height
@@ -75,14 +79,15 @@ def known_values(view: HeatMap) -> list[float]:
     return [float(v) for row in view.values for v in row if v is not None and is_number(v)]
 
 
-def _grid(view: HeatMap, width: float) -> Grid:
+def _grid(view: HeatMap, style: Style) -> Grid:
     names = [plain(name) for name in view.rows]
     names.append(_row_heading(view))
     left = min(120.0, max(width_of(name, 12) for name in names)) + 14
     longest_name = max([width_of(plain(name), 12) + 4 for name in view.columns] + [0.0])
-    cell = (width - left - 4) / max(len(view.columns), 1)
+    cell = (style.width - left - 4) / max(len(view.columns), 1)
     # Labels that don't fit are cut; before that, the figure grows and scrolls in its box.
-    cell = min(max(52.0, min(longest_name, 140.0)), max(17.0, min(longest_name, 72.0), cell))
+    least = 0.0 if style.is_paper else max(17.0, min(longest_name, 72.0))
+    cell = min(max(52.0, min(longest_name, 140.0)), max(least, cell))
     longest = max([width_of(text, 10.5) for row in _texts(view) for text in row] + [0.0])
     shows_values = cell - GAP >= longest + 3 and cell >= 30
     return Grid(left, cell, min(30.0, max(18.0, 0.7 * cell)), shows_values)
@@ -133,9 +138,13 @@ def _long(view: HeatMap, value: float | None) -> str:
 def _labels(view: HeatMap, grid: Grid) -> Iterator[Mark]:
     yield Label(4, TOP - 8, shortened(_row_heading(view), grid.left - 6, 12), "name")
     yield Label(grid.left, 14, plain(view.column_label) + " →", "name")
+    widest = max([width_of(plain(name), 12) for name in view.columns if name.isdigit()] + [0.0])
+    every = max(1, math.ceil((widest + 2) / grid.cell)) if widest else 1  # numbers may be left out
     for j, name in enumerate(view.columns):
+        if j % every:
+            continue
         x, _ = grid.corner(0, j)
-        text = shortened(plain(name), grid.cell, 12)
+        text = shortened(plain(name), grid.cell * every, 12)
         yield Label(x + (grid.cell - GAP) / 2, TOP - 8, text, anchor="middle")
     for i, name in enumerate(view.rows):
         _, y = grid.corner(i, 0)
@@ -153,6 +162,8 @@ def _cells(view: HeatMap, grid: Grid, scale: _Colors) -> Iterator[Mark]:
                 f"{plain(view.row_label)} {plain(view.rows[i])}, "
                 f"{plain(view.column_label)} {plain(view.columns[j])}: {_long(view, value)}"
             )
+            if i < len(view.notes) and view.notes[i][j]:
+                hint += f" ({plain(view.notes[i][j])})"
             if value is None or not is_number(value):
                 yield box(x + 0.5, y + 0.5, size[0] - 1, size[1] - 1, "missing", hint)
                 continue

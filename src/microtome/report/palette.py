@@ -31,6 +31,12 @@ _DIVERGING_LIGHT = ("#0b4a8f", "#4f8fc9", "#b5d3ec", "#f1f1ef", "#f8cfa2", "#e08
 _DIVERGING_DARK = ("#8cc8ff", "#4f8fcc", "#2f567c", "#2a2e34", "#7a4e27", "#c97a37", "#ffbd7d")
 
 
+# Of lines that lie over each other, or are printed without colour: the first is solid below.
+DASHES: tuple[tuple[float, ...], ...] = (
+    (), (7, 3), (2, 2), (8, 2, 2, 2), (12, 3), (5, 2, 1, 2, 1, 2),
+)  # fmt: skip
+
+
 def _rgb(color: str) -> Rgb:
     return tuple(int(color[i : i + 2], 16) / 255 for i in (1, 3, 5))  # type: ignore[return-value]
 
@@ -88,6 +94,7 @@ class Pen:
     width: float = 1.0
     dashed: bool = False
     dotted: bool = False
+    dashes: tuple[float, ...] = ()  # lengths of strokes and gaps, in pixels
     opacity: float = 1.0
     size: float = 12.0  # of text
     bold: bool = False
@@ -110,6 +117,8 @@ def _pens() -> dict[str, Pen]:
     }
     for i in range(N_SERIES):
         pens[f"line{i}"] = Pen(stroke=f"s{i}", width=2.2)
+        pens[f"dash{i}"] = Pen(stroke=f"s{i}", width=2.0, dashes=DASHES[i])
+        pens[f"error{i}"] = Pen(stroke=f"s{i}", width=1.2)
         pens[f"control{i}"] = Pen(stroke=f"s{i}", width=1.8, dashed=True)
         pens[f"band{i}"] = Pen(fill=f"s{i}", opacity=0.18)
         pens[f"level{i}"] = Pen(stroke=f"s{i}", width=1.8, dotted=True)
@@ -144,6 +153,8 @@ def _rule(pen: Pen, colors: dict[str, str] | None) -> str:
         parts.append(f"stroke:{color(pen.stroke)};stroke-width:{pen.width:g}")
     if pen.dashed:
         parts.append("stroke-dasharray:5 4")
+    if pen.dashes:
+        parts.append(f"stroke-dasharray:{' '.join(f'{length:g}' for length in pen.dashes)}")
     if pen.dotted:
         parts.append("stroke-dasharray:1.5 3.5")
     if pen.opacity < 1:

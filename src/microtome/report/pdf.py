@@ -8,10 +8,9 @@ import warnings
 from typing import Any
 
 from microtome.errors import MissingExtra
-from microtome.report.drawing import Circle, Drawing, Label, Mark
-from microtome.report.palette import LIGHT, PENS
+from microtome.report.drawing import PIXELS_PER_INCH, Circle, Drawing, Label, Mark
+from microtome.report.palette import LIGHT, PENS, Pen
 
-PIXELS_PER_INCH = 96
 POINTS_PER_PIXEL = 72 / PIXELS_PER_INCH
 # Labels are text, never formulas: a "$" in a model's name is a dollar sign.
 SETTINGS: dict[Any, Any] = {
@@ -51,6 +50,13 @@ def pdf_file(drawing: Drawing) -> bytes:
     return out.getvalue()
 
 
+def _dashes(pen: Pen) -> Any:  # noqa: ANN401  # matplotlib's "-", or an offset and lengths
+    """Lengths are in widths of the line, as matplotlib wants them."""
+    if pen.dashes:
+        return 0, tuple(length / pen.width for length in pen.dashes)
+    return (0, (3, 2)) if pen.dashed else (0, (1, 2)) if pen.dotted else "-"
+
+
 def _add(axes: Any, mark: Mark) -> None:  # noqa: ANN401  # matplotlib is untyped at this seam
     from matplotlib.patches import Circle as Round
     from matplotlib.patches import Polygon
@@ -68,7 +74,7 @@ def _add(axes: Any, mark: Mark) -> None:  # noqa: ANN401  # matplotlib is untype
         "facecolor": (LIGHT[pen.fill], pen.opacity) if pen.fill else "none",
         "edgecolor": LIGHT[pen.stroke] if pen.stroke else "none",
         "linewidth": pen.width * POINTS_PER_PIXEL if pen.stroke else 0,
-        "linestyle": (0, (3, 2)) if pen.dashed else (0, (1, 2)) if pen.dotted else "-",
+        "linestyle": _dashes(pen),
     }
     if isinstance(mark, Circle):
         axes.add_patch(Round((mark.x, mark.y), mark.radius, **paint))

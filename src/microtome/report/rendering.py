@@ -14,19 +14,27 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from microtome.errors import install_command
 from microtome.report.bars import draw_bars
-from microtome.report.csvs import labels_above
 from microtome.report.curves import draw_curve
-from microtome.report.drawing import Drawing
+from microtome.report.drawing import SCREEN, Drawing, Style
 from microtome.report.heatmaps import draw_heat_map
-from microtome.report.intervals import ESTIMATES, change_columns, draw_intervals
+from microtome.report.intervals import change_columns, draw_intervals
 from microtome.report.page import Page, Section
 from microtome.report.palette import DARK, LIGHT, pen_rules, variables
 from microtome.report.panels import draw_panels
 from microtome.report.svg import FONTS, inline_svg
-from microtome.report.text import column_texts, heading, is_number, paragraphs, plain
-from microtome.views import Bars, Cell, Curve, HeatMap, Panels, Sentences, Table, View
+from microtome.report.tables import (
+    column_headings,
+    column_units,
+    group_headings,
+    n_shown,
+    numeric_columns,
+    table_rows,
+)
+from microtome.report.text import paragraphs, plain, sentences
+from microtome.views import Bars, Curve, Headline, HeatMap, Panels, Sentences, Table, View
 
-WIDE, NARROW = 800.0, 326.0  # drawn twice: text keeps its size on a telephone
+NOTHING = "Nothing was measured."
+WIDE, NARROW = SCREEN.width, 326.0  # drawn twice: text keeps its size on a telephone
 
 
 @dataclass(frozen=True)
@@ -43,16 +51,16 @@ class Shown:
         return kinds.get(type(self.view), "figure")
 
 
-def draw(view: View, *, width: float = WIDE) -> Drawing | None:
+def draw(view: View, style: Style = SCREEN) -> Drawing | None:
     """The drawing of a view that is drawn; tables and sentences aren't."""
     if isinstance(view, Curve):
-        return draw_curve(view, width=width)
+        return draw_curve(view, style)
     if isinstance(view, HeatMap):
-        return draw_heat_map(view, width=width)
+        return draw_heat_map(view, style)
     if isinstance(view, Bars):
-        return draw_bars(view, width=width)
+        return draw_bars(view, style)
     if isinstance(view, Panels):
-        return draw_panels(view, width=width)
+        return draw_panels(view, style)
     return None
 
 
@@ -60,7 +68,7 @@ def drawn(view: View) -> str:
     """A figure at both widths, as SVG inside the page; every text in it is escaped."""
     parts = []
     for kind, width in (("wide", WIDE), ("narrow", NARROW)):
-        drawing = draw(view, width=width)
+        drawing = draw(view, Style(width))
         assert drawing is not None
         fits = " fits" if drawing.width <= width else ""  # else it scrolls in its box
         parts.append(inline_svg(drawing, kind=kind + fits))
@@ -70,78 +78,6 @@ def drawn(view: View) -> str:
 def interval_drawings(table: Table) -> list[str]:
     """The intervals of a table, drawn: the head of their column, then one for every row."""
     return [inline_svg(drawing, kind="interval") for drawing in draw_intervals(table)]
-
-
-@dataclass(frozen=True)
-class TableCell:
-    """A cell of a table: what is shown, what it is sorted by, and how it compares to a baseline.
-
-    ``mark`` is "better", "worse" or "", and None where no cell of the column is marked.
-    """
-
-    text: str
-    value: str
-    is_number: bool
-    mark: str | None
-
-
-def table_rows(table: Table) -> list[list[TableCell]]:
-    """The cells of a table, row by row; digits are chosen by column."""
-    columns = []
-    with_signs = signed_columns(table)
-    marks = dict.fromkeys(table.better, "better") | dict.fromkeys(table.worse, "worse")
-    for j, name in enumerate(table.columns):
-        cells: list[Cell] = [row[j] for row in table.rows]
-        texts = column_texts(cells, percent=name in table.percent, plus=name in with_signs)
-        columns.append(
-            [
-                TableCell(
-                    text,
-                    repr(v) if is_number(v) else "",
-                    is_number(v),
-                    marks.get((i, j), "") if any(cell[1] == j for cell in marks) else None,
-                )
-                for i, (v, text) in enumerate(zip(cells, texts, strict=True))
-            ]
-        )
-    return [list(row) for row in zip(*columns, strict=True)]
-
-
-def signed_columns(table: Table) -> set[str]:
-    """Columns that show a plus: changes, with the ends of their intervals."""
-    return {name for name in ESTIMATES if name in table.columns} | set(change_columns(table))
-
-
-def group_headings(table: Table) -> list[tuple[str, int]]:
-    """The upper header row: labels and how many columns each spans, drawn intervals included."""
-    if not table.groups:
-        return []
-    rest = len(table.columns) - sum(span for _, span in table.groups)
-    groups = [*table.groups, ("", rest)] if rest > 0 else list(table.groups)
-    drawn_after = change_columns(table)[-1:] if draw_intervals(table) else ()
-    headings, first = [], 0
-    for label, span in groups:
-        names = table.columns[first : first + span]
-        headings.append((label, span + any(name in names for name in drawn_after)))
-        first += span
-    return headings
-
-
-def column_headings(table: Table) -> list[str]:
-    """The names of the columns; what the group above one says already isn't said again."""
-    return [
-        heading(column.removeprefix(f"{label} ") if label else column)
-        for label, column in zip(labels_above(table), table.columns, strict=True)
-    ]
-
-
-def numeric_columns(table: Table) -> list[bool]:
-    """Which columns hold numbers alone: they are set to the right."""
-    return [
-        any(is_number(row[j]) for row in table.rows)
-        and all(row[j] is None or is_number(row[j]) for row in table.rows)
-        for j in range(len(table.columns))
-    ]
 
 
 def sentence_rows(view: Sentences) -> list[tuple[str, list[tuple[str, bool]]]]:
@@ -189,11 +125,12 @@ def environment() -> Environment:
     )
     templates.filters["plain"] = plain
     templates.filters["paragraphs"] = paragraphs
+    templates.filters["sentences"] = sentences
     templates.globals.update(
         drawn=drawn, table_rows=table_rows, numeric_columns=numeric_columns,
         sentence_rows=sentence_rows, listed=listed, interval_drawings=interval_drawings,
         change_columns=change_columns, group_headings=group_headings,
-        column_headings=column_headings,
+        column_headings=column_headings, column_units=column_units, n_shown=n_shown,
     )  # fmt: skip
     return templates
 
@@ -233,24 +170,49 @@ def policy(script: str, sheet: str) -> str:
     )
 
 
+@dataclass(frozen=True)
+class ShownSection:
+    """A section with the name of its CSV file and its views.
+
+    ``is_led`` where its first figure is on the front page, and not shown again.
+    """
+
+    section: Section
+    rows_name: str
+    views: tuple[Shown, ...]
+    is_led: bool = False
+
+
 def page_html(
     page: Page,
-    front: list[Shown],
-    sections: list[tuple[Section, str, list[Shown]]],
+    picture: Shown | None,
+    front: Sequence[Shown],
+    sections: Sequence[ShownSection],
     *,
     has_pdf: bool,
 ) -> str:
-    """The whole page; each section comes with the name of its CSV file and its views.
+    """The whole page: its front with the ``picture``, the ``front`` views, the sections.
 
     Without PDF files (``has_pdf``) the page says how to get them.
     """
     script, sheet = asset("page.js"), style()
-    asked = {section.finding: (i, section) for i, (section, _, _) in enumerate(sections, 1)}
+    headline = page.headline or Headline(page.answers[0] if page.answers else NOTHING, (), "")
+    lead, *rest = sentences(headline.sentence) or [NOTHING]
+    of_sections = {shown.section.finding for shown in sections}
     context: dict[str, Any] = {
         "page": page,
+        "lead": lead,
+        "rest": rest,
+        "headline": headline,
+        "picture": picture,
         "front": front,
         "sections": sections,
-        "answers": [(answer, asked.get(answer)) for answer in page.answers],
+        # What no section and not the front says already.
+        "answers": [
+            answer
+            for answer in page.answers
+            if answer not in of_sections and not answer.startswith(headline.sentence)
+        ],
         "policy": policy(script, sheet),
         "script": script,
         "style": sheet,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from microtome.report.drawing import Circle, Drawing, Label, Mark
+from microtome.report.drawing import PIXELS_PER_INCH, Circle, Drawing, Label, Mark
 from microtome.report.palette import LIGHT, pen_rules
 
 FONTS = 'system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,"Noto Sans",sans-serif'
@@ -18,9 +18,13 @@ def inline_svg(drawing: Drawing, *, kind: str) -> str:
     return f'<svg class="{kind}" {size} {view} {label}>{_marks(drawing)}</svg>'
 
 
-def svg_file(drawing: Drawing) -> str:
-    """As a file: the pens come along, on white."""
-    size = f'width="{_n(drawing.width)}" height="{_n(drawing.height)}"'
+def svg_file(drawing: Drawing, *, in_inches: bool = False) -> str:
+    """As a file: the pens come along, on white. Its size may be in inches, as print wants it."""
+    width, height = (
+        f"{side / PIXELS_PER_INCH:.4g}in" if in_inches else _n(side)
+        for side in (drawing.width, drawing.height)
+    )
+    size = f'width="{width}" height="{height}"'
     view = f'viewBox="0 0 {_n(drawing.width)} {_n(drawing.height)}"'
     used = {mark.pen for mark in drawing.marks}
     rules = "".join(f"{rule}}}" for rule in pen_rules("", LIGHT).split("}") if _is_used(rule, used))

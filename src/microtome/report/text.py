@@ -31,6 +31,15 @@ def paragraphs(text: str) -> list[str]:
     return [plain(part.strip()) for part in re.split(r"\n\s*\n", text) if part.strip()]
 
 
+# A full stop ends a sentence only before a space, and not after these.
+_END = re.compile(r"(?<!\bal\.)(?<!\bvs\.)(?<!e\.g\.)(?<!i\.e\.)(?<=[.!?])\s+")
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of a text; joined by spaces they are the text again, but for line breaks."""
+    return [part for part in _END.split(text.strip()) if part]
+
+
 def width_of(text: str, size: float) -> float:
     """About how wide a text is, in a common sans serif face of this size."""
     wide = sum(unicodedata.east_asian_width(char) in "WF" for char in text)
@@ -115,11 +124,25 @@ def number(value: float, *, percent: bool, plus: bool = False) -> str:
     return signed(f"{value:.3g}", plus=plus)
 
 
+def between(low: float, high: float, *, percent: bool, plus: bool = False) -> str:
+    """The ends of an interval: ``−1.1 to +0.3``; once where both are shown alike."""
+    ends = [number(value, percent=percent, plus=plus) for value in (low, high)]
+    return ends[0] if ends[0] == ends[1] else " to ".join(ends)
+
+
 COLUMNS = {
     "p_holm": "p (Holm)",
     "p_bh": "p (BH)",
     "p_maxt": "p (max-T)",
+    "ms": "time",
+    "latency_ms": "time of one text",
+    "batch_ms": "time of a batch",
+    "sweep_seconds": "of measuring",
 }
+UNITS = {
+    "ms": "ms", "latency_ms": "ms", "batch_ms": "ms", "speed": "×", "seconds": "s",
+    "sweep_seconds": "s",
+}  # fmt: skip
 
 
 def heading(column: str) -> str:

@@ -7,47 +7,105 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
 
 from microtome import files
 from microtome.report.csvs import rows_csv, view_csv
+from microtome.report.drawing import SCREEN, Style
 from microtome.report.heatmaps import on_one_scale
-from microtome.report.page import Page
+from microtome.report.page import Page, Picture
 from microtome.report.pdf import can_write_pdf, pdf_file
-from microtome.report.rendering import Shown, draw, notebook_html, page_html
+from microtome.report.rendering import Shown, ShownSection, draw, notebook_html, page_html
 from microtome.report.svg import svg_file
 from microtome.views import View
 
 PAGE, FIGURES, TABLES = "report.html", "figures", "tables"
 
 
-def write(page: Page, folder: str | Path) -> Path:
+@dataclass(frozen=True)
+class Content:
+    """What a page shows, with the names of its files; of every view, heat maps on one scale."""
+
+    picture: Shown | None
+    front: tuple[Shown, ...]
+    sections: tuple[ShownSection, ...]
+
+    @classmethod
+    def of(cls, page: Page) -> Content:
+        """The picture is named after the section that it is of, which doesn't show it again."""
+        names = _Names()
+        front = [(v, names.stem("front", v.title)) for v in page.front if not _is_of(v, page)]
+        picture: Shown | None = None
+        sections = []
+        for section in page.sections:
+            rows_name = names.stem(section.name, "rows") if section.rows else ""
+            shown, is_led = [], False
+            for given, view in zip(section.views, on_one_scale(section.views), strict=True):
+                stem = names.stem(section.name, view.title)
+                if picture is None and isinstance(view, Picture) and _is_same(given, page.picture):
+                    said = "" if page.picture is None else page.picture.says
+                    picture, is_led = Shown(replace(view, says=said), stem), True
+                else:
+                    shown.append(Shown(view, stem))
+            sections.append(ShownSection(section, rows_name, tuple(shown), is_led))
+        if picture is None and page.picture is not None:
+            picture = Shown(page.picture, names.stem("front", page.picture.title))
+        return cls(picture, tuple(Shown(*each) for each in front), tuple(sections))
+
+    @property
+    def views(self) -> list[Shown]:
+        """Every view once, the picture first."""
+        first = [] if self.picture is None else [self.picture]
+        return [*first, *self.front, *(view for each in self.sections for view in each.views)]
+
+
+def _is_same(view: View, picture: Picture | None) -> bool:
+    """Whether a view is the page's picture; what it says may be of a wish that the page knows."""
+    if picture is None or not isinstance(view, Picture):
+        return False
+    return replace(view, says="") == replace(picture, says="")
+
+
+def _is_of(view: View, page: Page) -> bool:
+    """Whether a view of the front is shown elsewhere: as the picture, or in a section."""
+    return _is_same(view, page.picture) or any(view in section.views for section in page.sections)
+
+
+def write(page: Page, folder: str | Path, style: Style = SCREEN) -> Path:
     """Write the report into a folder and return the page's path.
 
-    ``folder/report.html`` is the page, ``figures`` and ``tables`` hold its parts as files. The same
-    page gives the same bytes. Each file is whole or absent; the page comes last. For example
+    ``folder/report.html`` is the page, ``figures`` and ``tables`` hold its parts as files; the
+    figures' files are drawn in a ``style``. The same page gives the same bytes. Each file is whole
+    or absent; the page comes last. For example
     ``write(Page("Mine", "my-model", "my-task", ("It works.",), sections=()), "out")``.
     """
     folder, has_pdf = Path(folder), can_write_pdf()
-    names = _Names()
-    front = [Shown(view, names.stem("front", view.title)) for view in page.front]
-    sections = []
-    tables: dict[str, bytes] = {}
-    for section in page.sections:
-        rows_name = names.stem(section.name, "rows") if section.rows else ""
-        views = on_one_scale(section.views)
-        shown = [Shown(view, names.stem(section.name, view.title)) for view in views]
-        sections.append((section, rows_name, shown))
-        if rows_name:
-            tables[f"{rows_name}.csv"] = rows_csv(section.rows)
-    all_views = front + [view for _, _, shown in sections for view in shown]
-    tables |= {f"{shown.stem}.csv": view_csv(shown.view) for shown in all_views}
-    _store(folder / FIGURES, _figures(all_views, has_pdf=has_pdf))
+    content = Content.of(page)
+    tables = {
+        f"{each.rows_name}.csv": rows_csv(each.section.rows)
+        for each in content.sections
+        if each.rows_name
+    }
+    tables |= {f"{shown.stem}.csv": view_csv(shown.view) for shown in content.views}
+    _store(folder / FIGURES, _figures(content.views, style, has_pdf=has_pdf))
     _store(folder / TABLES, tables)
-    html = page_html(page, front, sections, has_pdf=has_pdf)
+    html = page_html(page, content.picture, content.front, content.sections, has_pdf=has_pdf)
     _store(folder, {PAGE: html.encode("utf-8", "backslashreplace")})
     return folder / PAGE
+
+
+def write_figures(page: Page, folder: str | Path, style: Style = SCREEN) -> list[Path]:
+    """Write a page's figures alone, each as SVG, PDF and CSV, and return the paths.
+
+    ``write_figures(page, "figures-for-my-paper", paper(3.3))``
+    """
+    views = [shown for shown in Content.of(page).views if shown.kind == "figure"]
+    contents = _figures(views, style, has_pdf=can_write_pdf())
+    contents |= {f"{shown.stem}.csv": view_csv(shown.view) for shown in views}
+    _store(Path(folder), contents)
+    return [Path(folder) / name for name in sorted(contents)]
 
 
 def html_of(*views: View, title: str = "", texts: Sequence[str] = ()) -> str:
@@ -58,12 +116,13 @@ def html_of(*views: View, title: str = "", texts: Sequence[str] = ()) -> str:
     return notebook_html(on_one_scale(views), title=title, texts=texts)
 
 
-def _figures(views: Iterable[Shown], *, has_pdf: bool) -> dict[str, bytes]:
+def _figures(views: Iterable[Shown], style: Style, *, has_pdf: bool) -> dict[str, bytes]:
     figures = {}
     for shown in views:
-        drawing = draw(shown.view)
+        drawing = draw(shown.view, style)
         if drawing is not None:
-            figures[f"{shown.stem}.svg"] = svg_file(drawing).encode("utf-8", "backslashreplace")
+            svg = svg_file(drawing, in_inches=style.is_paper)
+            figures[f"{shown.stem}.svg"] = svg.encode("utf-8", "backslashreplace")
             if has_pdf:
                 figures[f"{shown.stem}.pdf"] = pdf_file(drawing)
     return figures

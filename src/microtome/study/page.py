@@ -9,10 +9,11 @@ from microtome.experiments import experiment_names
 from microtome.experiments.kit.overlay import overlaid
 from microtome.experiments.next_steps import next_steps
 from microtome.models.source import short_names
-from microtome.report.page import Page, Section
+from microtome.report.page import Page, Picture, Section, first_picture
 from microtome.runs import RunResult
+from microtome.study.headlines import joint_headline
 from microtome.study.parts import StudyPart, models_of, parts_of, tasks_of
-from microtome.views import View
+from microtome.views import Headline, View
 
 
 def page_of(
@@ -29,19 +30,38 @@ def page_of(
     model, task = (each[0] if len(each) == 1 else "" for each in (models, tasks))
     has_one = len(models) == len(tasks) == 1
     alone = [part for part in parts if part.status == "done" and not part.about]
+    joint = tuple(_joint(parts))
     return Page(
         title=_title(what or _experiments(parts), names, tasks),
         model=", ".join(names),
         task=", ".join(tasks),
         answers=tuple(part.finding for part in parts),
         sections=(*(part.section(model, task) for part in parts), *more),
-        front=(*(view for part in alone for view in part.front), *_joint(parts)),
+        front=(*(view for part in alone for view in part.front), *joint),
         steps=next_steps(result, {part.experiment.name: part.rows for part in alone})
         if has_one
         else (),
         notes=result.notes,
         facts=result.facts,
+        headline=_headline(parts),
+        picture=_picture(parts, joint),
     )
+
+
+def _headline(parts: Sequence[StudyPart]) -> Headline | None:
+    """What all parts that are done say first, together."""
+    done = [part for part in parts if part.status == "done"]
+    same_subject = len({part.about for part in done}) < 2
+    return joint_headline(
+        [(part.about, part.headline) for part in done if part.headline is not None],
+        same_subject=same_subject,
+    )
+
+
+def _picture(parts: Sequence[StudyPart], joint: Sequence[View]) -> Picture | None:
+    """The figure of all subjects, where there are several; else the first part's that has one."""
+    pictures = (part.picture for part in parts if part.status == "done")
+    return first_picture(joint) or next((each for each in pictures if each is not None), None)
 
 
 def joint_page(results: Sequence[RunResult], others: Sequence[Page] = ()) -> Page:
@@ -65,15 +85,19 @@ def joint_page(results: Sequence[RunResult], others: Sequence[Page] = ()) -> Pag
     tasks = _distinct(task for result in results for task in tasks_of(result.request))
     titles = [_title(_experiments(parts), list(models.values()), tasks)] if parts else []
     notes = [f"{run}: {note}" for run, result in runs.items() for note in result.notes]
+    joint = tuple(_joint(parts))
+    pictures = [_picture(parts, joint), *(page.picture for page in others)]
     return Page(
         title="; ".join([*titles, *(page.title for page in others)]),
         model=", ".join(_distinct([*models.values(), *(page.model for page in others)])),
         task=", ".join(_distinct([*tasks, *(page.task for page in others)])),
         answers=(*(part.finding for part in parts), *(a for p in others for a in p.answers)),
         sections=(*(p.section("", "") for p in parts), *(s for p in others for s in p.sections)),
-        front=(*_joint(parts), *(view for page in others for view in page.front)),
+        front=(*joint, *(view for page in others for view in page.front)),
         notes=(*notes, *(note for page in others for note in page.notes)),
         facts={run: r.facts for run, r in runs.items()} | {p.title: p.facts for p in others},
+        headline=_headline(parts) or next((p.headline for p in others if p.headline), None),
+        picture=next((picture for picture in pictures if picture is not None), None),
     )
 
 

@@ -12,9 +12,10 @@ from microtome.experiments import Experiment, experiment_names, find_experiment
 from microtome.models.source import short_names
 from microtome.papers.comparison import Reported, reported
 from microtome.report import html_of
-from microtome.report.page import Section, Status
+from microtome.report.page import Picture, Section, Status, first_picture
 from microtome.runs import Record, RunResult
-from microtome.views import TidyRow, View
+from microtome.study.headlines import plain_headline
+from microtome.views import Headline, TidyRow, View
 
 Pair = tuple[str, str]  # a model and a task, as rows name them
 
@@ -82,6 +83,22 @@ class StudyPart:
     def front(self) -> tuple[View, ...]:
         """What a page shows of it first; nothing where it failed."""
         return self.experiment.front(self.rows) if self.status == "done" else ()
+
+    @property
+    def picture(self) -> Picture | None:
+        """The figure that stands for it: the first that is drawn."""
+        return first_picture((*self.front, *self.views))
+
+    @cached_property
+    def headline(self) -> Headline | None:
+        """What a page says first of it; nothing where it failed."""
+        if self.status != "done":
+            return None
+        if self.experiment.headline is not None:
+            return self.experiment.headline(self.rows)
+        claims = self.experiment.claims(self.rows)
+        finding = self.experiment.finding(self.rows)
+        return plain_headline(finding, self.rows, claims, self.experiment.section)
 
     def section(self, model: str, task: str) -> Section:
         """As a report shows it, with what the papers say of its model and task.

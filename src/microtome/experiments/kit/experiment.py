@@ -21,15 +21,16 @@ from microtome.papers.answer import Answer
 from microtome.plugins import working
 from microtome.runs import Trial
 from microtome.tasks.data_spec import DataSpec
-from microtome.views import TidyRows, View
+from microtome.views import Headline, TidyRows, View
 
 
 @dataclass(frozen=True)
 class Experiment:
     """One method section of a paper: its trials, its views, its finding.
 
-    ``front`` makes the views that a page shows first. ``claims`` answers the paper's claims from
-    rows: a claim's key → what was measured, with a verdict.
+    ``front`` makes the views that a page shows first, ``headline`` what it says first: without one
+    that is made from the finding. ``claims`` answers the paper's claims from rows: a claim's key →
+    what was measured, with a verdict.
     An experiment that doesn't ``need_rows`` may be asked for without a task. ``find_subject`` is
     for one whose model or rows aren't simply those that were named.
     """
@@ -48,6 +49,7 @@ class Experiment:
     summary: Callable[[TidyRows], dict[str, Any]]
     claims: Callable[[TidyRows], Mapping[str, Answer]]
     find_subject: Callable[[str | None, DataSpec, Mapping[str, Any]], Subject] | None = None
+    headline: Callable[[TidyRows], Headline] | None = None
 
     def subject(
         self,
@@ -112,17 +114,16 @@ def _tied_together(name: str) -> Experiment:
         name, plan.SECTION, plan.QUESTION, plan.__doc__ or "", plan.COLUMNS, plan.OPTIONS,
         needs_rows=getattr(plan, "NEEDS_ROWS", True), trials=plan.plan, views=report.views,
         front=getattr(report, "front", lambda rows: ()), finding=report.finding,
-        summary=report.summary, claims=_claims(folder),
-        find_subject=getattr(plan, "find_subject", None),
+        summary=report.summary, claims=_phase(folder, "claims") or (lambda rows: {}),
+        find_subject=getattr(plan, "find_subject", None), headline=_phase(folder, "headline"),
     )  # fmt: skip
 
 
-def _claims(folder: str) -> Callable[[TidyRows], Mapping[str, Answer]]:
-    """What answers the paper's claims; an experiment of another package may be of no paper."""
-    if find_spec(f"{folder}.claims") is None:
-        return lambda rows: {}
-    claims: Callable[[TidyRows], Mapping[str, Answer]] = import_module(f"{folder}.claims").claims
-    return claims
+def _phase(folder: str, name: str) -> Any:  # noqa: ANN401  # a function of that phase's type
+    """The function of a phase that an experiment may do without, called like its module."""
+    if find_spec(f"{folder}.{name}") is None:
+        return None
+    return getattr(import_module(f"{folder}.{name}"), name)
 
 
 def all_experiments() -> list[Experiment]:

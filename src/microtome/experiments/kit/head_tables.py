@@ -131,8 +131,10 @@ def head_map(
     mark_label: str = "significant",
     diverging: bool = False,
     percent: bool = False,
+    says: str = "",
+    note: Callable[[TidyRow], str] | None = None,
 ) -> HeatMap:
-    """Layer by head, one row of ``rows`` for each."""
+    """Layer by head, one row of ``rows`` for each; ``note`` says more of a head than its value."""
     by_place = {(row["layer"], row["head"]): row for row in rows}
     layers = sorted({layer for layer, _ in by_place})
     heads = sorted({head for _, head in by_place})
@@ -154,4 +156,8 @@ def head_map(
         mark_label=mark_label,
         diverging=diverging,
         percent=percent,
+        says=says,
+        notes=tuple(tuple("" if row is None else note(row) for row in line) for line in cells)
+        if note is not None
+        else (),
     )

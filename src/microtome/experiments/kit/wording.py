@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from microtome.views import TidyRow
+from collections.abc import Sequence
+
+from microtome.values import format_ranges
+from microtome.views import Card, TidyRow
 
 
 def points(value: float) -> str:
@@ -18,9 +21,37 @@ def percent(value: float) -> str:
 
 
 def change(value: float, low: float | None = None, high: float | None = None) -> str:
-    """A difference with its interval, where it has one: −0.4 points (−1.1 to +0.3)."""
+    """A difference with its interval, where it has one: −0.4 points (−1.1 to +0.3).
+
+    An interval whose ends are shown alike is left out: never "+0.0 to +0.0".
+    """
     shown = f"{points(value)} points"
-    return shown if low is None or high is None else f"{shown} ({points(low)} to {points(high)})"
+    if low is None or high is None or points(low) == points(high):
+        return shown
+    return f"{shown} ({points(low)} to {points(high)})"
+
+
+def between(low: float | None, high: float | None) -> str:
+    """The ends of a score's interval, in percent: 84.1 to 90.0; empty where it has none."""
+    if low is None or high is None:
+        return ""
+    ends = [percent(value).removesuffix(" %") for value in (low, high)]
+    return ends[0] if ends[0] == ends[1] else " to ".join(ends)
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names as a sentence lists them: a; a and b; a, b and c."""
+    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
+
+
+def layers_named(layers: Sequence[int]) -> str:
+    """Layers in words: Layer 2; Layers 0 to 2; Layers 0, 1 and 4."""
+    names: list[str] = []
+    for run in format_ranges(sorted(layers)).split(","):
+        first, _, last = run.partition("-")
+        is_long = last and int(last) - int(first) > 1
+        names += [f"{first} to {last}"] if is_long else filter(None, (first, last))
+    return f"Layer{'' if len(layers) == 1 else 's'} {listed(names)}"
 
 
 def counted(n: int, thing: str) -> str:
@@ -32,3 +63,10 @@ def unit_of(row: TidyRow) -> str:
     """What a row's ``n`` counts: rows, sentences, pairs, queries."""
     unit: str = row.get("unit") or "rows"
     return unit
+
+
+def score_card(row: TidyRow) -> Card:
+    """The score of a row, with its interval and how many rows it is of."""
+    interval = between(row.get("value_low"), row.get("value_high"))
+    on = f"on {row['n']:,} {unit_of(row)}" if row.get("n") else ""
+    return Card(row["metric"], percent(row["value"]), " ".join(filter(None, (interval, on))))

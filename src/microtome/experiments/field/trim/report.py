@@ -110,7 +110,7 @@ def _caveat(cut: TidyRow, wish: Wish) -> str:
         return ""
     return (
         f" The {cut['n']:,} {cut['unit']} that score it don't exclude a loss of more than"
-        f" {_points(wish.lose)}; those that picked it do."
+        f" {loss_in_words(wish.lose)}; those that picked it do."
     )
 
 
@@ -119,12 +119,13 @@ def _why_none(cuts: TidyRows, wish: Wish) -> str:
     if wish.speed is not None and not [c for c in cuts if (c["speed"] or 0) >= wish.speed]:
         return f"No cut is {wish.speed:g}× as fast as the base."
     return (
-        f"No cut is sure to lose less than {_points(wish.lose or 0)} by the {unit} that pick one;"
-        f" {n:,} others score it."
+        f"No cut is sure to lose less than {loss_in_words(wish.lose or 0)} by the {unit} that pick"
+        f" one; {n:,} others score it."
     )
 
 
-def _points(lose: float) -> str:
+def loss_in_words(lose: float) -> str:
+    """What may be lost: 1 point, 2.5 points."""
     shown = f"{100 * lose:g}"
     return f"{shown} point" if shown == "1" else f"{shown} points"
 
@@ -189,7 +190,7 @@ def _is_same(row: TidyRow, cut: TidyRow) -> bool:
     return bool(row["edit"] == cut["edit"] and row["healed"] == cut["healed"])
 
 
-def frontier(rows: TidyRows) -> Curve:
+def frontier(rows: TidyRows, wish: Wish | None = None) -> Curve:
     """Score with interval against speed: healed, without training, and one constant answer."""
     base = base_of(rows)
     lines: list[Series] = []
@@ -198,12 +199,21 @@ def frontier(rows: TidyRows) -> Curve:
         line = sorted([base, *cuts], key=lambda row: row["speed"])
         ends = ("value_low", "value_high")
         if cuts:
-            lines.append(series_of(name, line, "speed", "value", ends=ends))
+            lines.append(series_of(name, line, "speed", "value", ends=ends, notes="edit"))
     speeds = [row["speed"] for row in judged(rows) if row["speed"]]
     # A correlation's is 0, which would squeeze everything else into a line.
     constant = learning.constant_line([base], speeds) if base["constant_value"] else ()
     title = f"What a cut costs and saves: {base['n']:,} {base['unit']} that nothing was picked on"
-    return Curve(title, "speed relative to the base", base["metric"], (*lines, *constant))
+    axis, said = "speed relative to the base", what_is_enough(rows, wish or Wish())
+    return Curve(title, axis, base["metric"], (*lines, *constant), says=said)
+
+
+def what_is_enough(rows: TidyRows, wish: Wish) -> str:
+    """How many layers are sure to be enough, on both halves of the rows; empty where none is."""
+    cut, base = recommended(rows, wish), base_of(rows)
+    if cut is None or wish.lose is None or cut["low"] <= -wish.lose:
+        return ""
+    return f"{cut['layers']} of {base['layers']} layers lose less than {loss_in_words(wish.lose)}"
 
 
 def front(rows: TidyRows) -> tuple[View, ...]:
@@ -238,7 +248,9 @@ def views(rows: TidyRows) -> tuple[View, ...]:
     healed = [row for row in rows if row["stage"] == "healed"]
     trained = ("edit", "layers", "steps", "texts", "contenders", "diverged")
     shown.append(table_of("What was trained", healed, trained))
-    screened = [row for row in rows if row["stage"] == "screened"]
+    screened = sorted(
+        (row for row in rows if row["stage"] == "screened"), key=lambda row: -row["pick_value"]
+    )
     title = "All cuts without training, by their score on the rows that pick"
     ranked = ("edit", "layers", "pick_value")
     shown.append(table_of(title, screened, ranked, percent=PERCENT))

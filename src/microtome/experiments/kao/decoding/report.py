@@ -43,12 +43,38 @@ def views(rows: TidyRows) -> tuple[View, ...]:
         name = f"{related[0]['checkpoint']} ({related[0]['readout']})"
         series.insert(1, _lines(name, related, "depth")[0])
     title = "Tokens that come back at every depth"
-    shown: list[View] = [Curve(title, "depth", "token accuracy", tuple(series))]
+    said = what_inner_depths_hold(curve)
+    shown: list[View] = [Curve(title, "depth", "token accuracy", tuple(series), says=said)]
     if deeper:
         title = "Tokens that come back from the last state of deeper models"
         lines = tuple(_lines("last state", deeper, "layers"))
-        shown.append(Curve(title, "layers", "token accuracy", lines))
+        said = how_deep_it_reads(deeper)
+        shown.append(Curve(title, "layers", "token accuracy", lines, says=said))
     return (*shown, _sentences(curve))
+
+
+def what_inner_depths_hold(curve: Sequence[TidyRow]) -> str:
+    """Which inner depths are sure to beat their control, or that none does; empty in between."""
+    inner = inner_rows(curve)
+    above = [row["depth"] for row in inner if row["low"] - row["control"] >= CLEAR]
+    if above:
+        depths = format_ranges(above).replace("-", " to ").replace(",", ", ")
+        some = len(above) < len(inner)
+        what = f"depth{'' if len(above) == 1 else 's'} {depths}" if some else "every inner depth"
+        return f"{what[0].upper()}{what[1:]} can be read beyond the random blocks"
+    if inner and all(row["high"] - row["control"] < CLEAR for row in inner):
+        return "Random blocks can be read as well as the model's"
+    return ""
+
+
+def how_deep_it_reads(deeper: Sequence[TidyRow]) -> str:
+    """Up to how many layers the last state is sure to be readable; empty where none is sure."""
+    lost = next((row["layers"] for row in deeper if row["high"] < HIGH), None)
+    if lost is not None:
+        return f"With {lost} layers the last state can no longer be read"
+    if all(row["low"] >= HIGH for row in deeper):
+        return f"The last state can be read up to {deeper[-1]['layers']} layers"
+    return ""
 
 
 def _related_curve(rows: TidyRows) -> list[TidyRow]:

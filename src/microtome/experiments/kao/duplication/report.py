@@ -24,7 +24,7 @@ from microtome.experiments.kit.learning import (
     n_one_answer,
     not_learnt,
 )
-from microtome.experiments.kit.wording import change, counted, percent
+from microtome.experiments.kit.wording import change, counted, listed, percent
 from microtome.papers.answer import CANT_TELL
 from microtome.views import (
     Cell,
@@ -39,6 +39,7 @@ from microtome.views import (
     table_of,
 )
 
+READABLE = 0.8  # of the tokens, as the papers call decodable
 MOST_SENTENCES = 3  # with more edits than this, the best and the worst speak for all
 
 
@@ -63,17 +64,45 @@ def views(rows: TidyRows) -> tuple[View, ...]:
         if lines := _trained_lines(depths):
             places = [x for line in lines for x in line.x]
             lines += constant_line(depths[0].rows, places)
-            shown.append(Curve("Fine-tuned, mean over seeds", "layers", metric, lines))
+            title, said = "Fine-tuned, mean over seeds", what_depth_does(rows)
+            shown.append(Curve(title, "layers", metric, lines, says=said))
         shown.append(_comparison_table(depths))
     decoded = decoded_rows(rows)
     if lines := _decoded_lines(decoded):
         title = "Last state decoded, no training"
-        shown.append(Curve(title, "layers", "token accuracy", lines))
+        said = how_deep_it_reads(decoded)
+        shown.append(Curve(title, "layers", "token accuracy", lines, says=said))
     if any(row["strategy"] == EACH for row in decoded):
         shown.append(_each_table(decoded))
     if scan := [row for row in rows if row["strategy"] == SCAN]:
         shown.append(_scan_map(scan))
     return tuple(shown)
+
+
+def what_depth_does(rows: TidyRows) -> str:
+    """Which numbers of layers are sure to be better or worse than the model's; empty for none."""
+    compared = compare_depths(trained_depths(rows))
+    by_verdict = {
+        word: sorted({c.depth.n_layers for c in compared if c.verdict == word})
+        for word in ("better", "worse")
+    }
+    said = [
+        f"{listed([str(n) for n in layers])} layers are {word}"
+        for word, layers in by_verdict.items()
+        if layers
+    ]
+    return f"{' and '.join(said)} than {compared[0].baseline.n_layers}" if said else ""
+
+
+def how_deep_it_reads(decoded: Sequence[TidyRow]) -> str:
+    """Where the last state is sure to be lost without training; empty where nothing is sure."""
+    deeper = [row for row in decoded if row["strategy"] not in (BASELINE, EACH)]
+    lost = [row["layers"] for row in deeper if row["high"] is not None and row["high"] < READABLE]
+    if lost:
+        return f"With {min(lost)} layers the last state can no longer be read"
+    if deeper and all(row["low"] is not None and row["low"] >= READABLE for row in deeper):
+        return f"The last state can be read up to {max(row['layers'] for row in deeper)} layers"
+    return ""
 
 
 def _trained_lines(depths: Sequence[TrainedDepth]) -> tuple[Series, ...]:

@@ -8,10 +8,29 @@ from typing import Any
 
 from microtome.experiments.kit import learning
 from microtome.experiments.kit.judging import TEST, shown_rows
-from microtome.experiments.kit.wording import change, counted, percent, unit_of
-from microtome.views import Cell, Curve, Series, Table, TidyRow, TidyRows, View, series_of, table_of
+from microtome.experiments.kit.wording import (
+    change,
+    counted,
+    layers_named,
+    percent,
+    unit_of,
+)
+from microtome.views import (
+    Bars,
+    BarSeries,
+    Cell,
+    Curve,
+    Series,
+    Table,
+    TidyRow,
+    TidyRows,
+    View,
+    series_of,
+    table_of,
+)
 
 BEST = "best"
+SIGNIFICANT = 0.05  # among all single layers (max-T)
 FREE = -0.01  # a cut is free when it is sure to cost less than a point
 PERCENT = ("value", "delta", "low", "high")
 
@@ -52,12 +71,14 @@ def free_cuts(rows: TidyRows) -> list[TidyRow]:
 def views(rows: TidyRows) -> tuple[View, ...]:
     """The best cut of every size, score against layers left, all prices, refused cuts."""
     curve = Curve(
-        "Layers removed, without training", "layers left", baseline_of(rows)["metric"], _lines(rows)
-    )
+        "Layers removed, without training", "layers left", baseline_of(rows)["metric"],
+        _lines(rows), says=how_many_can_go(rows),
+    )  # fmt: skip
     columns = ("edit", "layers", "value", "delta", "low", "high", "p_holm", "parameters", "speed")
     title = "What each cut costs and saves"
-    prices = table_of(title, measured_cuts(rows), columns, percent=PERCENT)
-    shown: list[View] = [curve, prices]
+    by_cost = sorted(measured_cuts(rows), key=lambda row: -row["delta"])
+    prices = table_of(title, by_cost, columns, percent=PERCENT)
+    shown: list[View] = [curve, *_single_layers(rows), prices]
     if best := best_cuts(rows):
         picked = ("edit", "layers", "value", "delta", "low", "high", "share", "candidates",
                   "parameters", "speed", "latency_ms")  # fmt: skip
@@ -72,6 +93,48 @@ def views(rows: TidyRows) -> tuple[View, ...]:
     if refused := [row for row in rows if row.get("refused")]:
         shown.append(table_of("Cuts that can't be made", refused, ("edit", "refused")))
     return tuple(shown)
+
+
+def single_layers(rows: TidyRows) -> list[TidyRow]:
+    """The cuts of one layer each, in the order of the layers."""
+    singles = [row for row in measured_cuts(rows) if row["strategy"] == "each"]
+    return sorted(singles, key=lambda row: int(row["target"]))
+
+
+def layers_that_matter(rows: TidyRows) -> str:
+    """The layers that are sure to be missed, one at a time; empty where none or all are."""
+    singles = single_layers(rows)
+    missed = [row for row in singles if row["delta"] < 0 and row["p_maxt"] <= SIGNIFICANT]
+    if not missed or len(missed) == len(singles):
+        return "No layer can be spared" if missed else ""
+    verb = "carries" if len(missed) == 1 else "carry"
+    return f"{layers_named([int(row['target']) for row in missed])} {verb} the task"
+
+
+def how_many_can_go(rows: TidyRows) -> str:
+    """How many layers are sure to be enough, or that none can go; empty where neither is sure."""
+    if not has_learnt(rows):
+        return ""
+    n_layers, free = baseline_of(rows)["layers"], free_cuts(rows)
+    if free:
+        return f"{free[0]['layers']} of {n_layers} layers keep the score within a point"
+    best = best_cuts(rows)
+    if best and all(row["high"] is not None and row["high"] < FREE for row in best):
+        return "Every cut costs more than a point"
+    return ""
+
+
+def _single_layers(rows: TidyRows) -> tuple[Bars, ...]:
+    """What each layer is worth by itself."""
+    singles = single_layers(rows)
+    if not singles:
+        return ()
+    low, high = (tuple(row[end] for row in singles) for end in ("low", "high"))
+    changes = BarSeries("change", tuple(row["delta"] for row in singles), low, high)
+    names = tuple(row["target"] for row in singles)
+    title, label = "One layer removed, without training", "change in points"
+    said = layers_that_matter(rows)
+    return (Bars(title, "layer removed", label, names, (changes,), says=said),)
 
 
 def front(rows: TidyRows) -> tuple[View, ...]:
@@ -193,7 +256,7 @@ def rows_to_decide(row: TidyRow) -> int | None:
 
 
 def _worst_layer(rows: TidyRows) -> str:
-    singles = [row for row in measured_cuts(rows) if row["strategy"] == "each"]
+    singles = single_layers(rows)
     if not singles:
         return ""
     worst = min(singles, key=lambda row: row["delta"])

@@ -12,10 +12,19 @@ from microtome.errors import RunError
 from microtome.experiments.kit.head_tables import head_map
 from microtome.experiments.kit.judging import shown_rows
 from microtome.experiments.kit.learning import CONSTANT, constant_of, not_learnt
-from microtome.experiments.kit.wording import change, counted, percent, points, unit_of
+from microtome.experiments.kit.wording import (
+    change,
+    counted,
+    layers_named,
+    listed,
+    percent,
+    points,
+    unit_of,
+)
 from microtome.views import TidyRow, TidyRows, View, table_of
 
 SIGNIFICANT = 0.05
+MOST_NAMED = 3  # heads in a sentence; more are counted
 FREE = -0.01  # a head is free when it is sure to cost less than a point
 
 
@@ -39,6 +48,8 @@ def views(rows: TidyRows) -> tuple[View, ...]:
         marked=beyond_chance,
         diverging=True,
         percent=True,
+        says=which_matter(single_heads(rows)),
+        note=lambda row: f"{points(row['low'])} to {points(row['high'])}",
     )
     tables = [
         table_of(title, shown, (name, *scores, *more, "one_answer"), percent=scores)
@@ -105,6 +116,20 @@ def whole_layers(rows: TidyRows) -> list[TidyRow]:
 def beyond_chance(row: TidyRow) -> bool:
     """Whether a change is significant among all heads (max-T)."""
     return bool(row["p_maxt"] <= SIGNIFICANT)
+
+
+def which_matter(heads: TidyRows) -> str:
+    """The heads that are sure to be missed, in words; empty where none is."""
+    missed = [row for row in heads if beyond_chance(row) and row["delta"] < 0]
+    if not missed:
+        return ""
+    verb = "carries" if len(missed) == 1 else "carry"
+    if len(missed) <= MOST_NAMED:
+        worst_first = sorted(missed, key=lambda row: row["delta"])
+        names = listed([row["target"] for row in worst_first])
+        return f"Head{'' if len(missed) == 1 else 's'} {names} {verb} the task"
+    where = layers_named(sorted({row["layer"] for row in missed}))
+    return f"{len(missed)} of {len(heads)} heads carry the task, in {where[0].lower()}{where[1:]}"
 
 
 def finding(rows: TidyRows) -> str:

@@ -17,7 +17,7 @@ from microtome.experiments.kit.seed_curves import (
     size_with_rows,
     sizes,
 )
-from microtome.experiments.kit.wording import change, counted, percent
+from microtome.experiments.kit.wording import change, counted, layers_named, percent
 from microtome.experiments.singh.reinitialization.plan import CONCAVITY
 from microtome.statistics import over_seeds
 from microtome.views import Curve, Series, TidyRow, TidyRows, View, table_of
@@ -62,7 +62,7 @@ def views(rows: TidyRows) -> tuple[View, ...]:
     axis = TOP_AXIS if side == "top" else "bottom layers without their pre-training"
     curve = Curve(
         f"Layers re-initialised from the {side}, then all fine-tuned", axis, metric,
-        tuple(line for line in lines if line is not None),
+        tuple(line for line in lines if line is not None), says=what_it_costs(rows),
     )  # fmt: skip
     shapes = [row for fraction in sizes(rows) for row in concavities(rows, fraction)]
     if not shapes:
@@ -84,7 +84,28 @@ def _single_layers(rows: TidyRows, metric: str) -> Curve:
             flat = (mean_of(untouched),) * len(line.x)
             lines += [line, Series(f"none, {size_name(fraction)}", line.x, flat, is_control=True)]
     lines += constant_line(scores(rows, sizes(rows)[0]), (x for line in lines for x in line.x))
-    return Curve("One layer re-initialised, then all fine-tuned", "layer", metric, tuple(lines))
+    title = "One layer re-initialised, then all fine-tuned"
+    return Curve(title, "layer", metric, tuple(lines), says=what_it_costs(rows))
+
+
+def what_it_costs(rows: TidyRows) -> str:
+    """What is sure of the largest training set, over seeds; empty where nothing is."""
+    of_size = scores(rows, sizes(rows)[0])
+    column = "layer" if rows[0]["side"] == "each" else "reinitialized"
+    base = [row for row in of_size if row["reinitialized"] == 0]
+    if not base or not_learnt(base, ""):
+        return ""
+    arms = by_place([row for row in of_size if row["reinitialized"]], column)
+    changes = {place: difference(runs, base).interval for place, runs in arms.items()}
+    known = {place: ends for place, ends in changes.items() if ends is not None}
+    lost = [place for place, ends in known.items() if ends.high < 0]
+    if not lost:
+        return ""
+    if column == "layer":
+        return f"{layers_named(lost)} can't start from random numbers"
+    few, which = min(lost), "last" if rows[0]["side"] == "top" else "first"
+    layers = f"{which} {few} layers" if few > 1 else f"{which} layer"
+    return f"Pre-training matters: without it in the {layers} the score falls"
 
 
 def finding(rows: TidyRows) -> str:

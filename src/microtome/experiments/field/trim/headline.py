@@ -1,0 +1,71 @@
+"""What a page says first of a trim."""
+
+from __future__ import annotations
+
+from microtome.experiments.field.trim.report import (
+    Wish,
+    base_of,
+    cuts_of,
+    loss_in_words,
+    recommended,
+    sentence,
+)
+from microtome.experiments.kit import learning
+from microtome.experiments.kit.wording import change, counted, percent, score_card
+from microtome.views import Card, Headline, TidyRow, TidyRows
+
+
+def headline(rows: TidyRows, wish: Wish | None = None) -> Headline:
+    """What to cut by a wish, what it costs, and what it saves."""
+    wish = Wish() if wish is None else wish
+    base, cut = base_of(rows), recommended(rows, wish)
+    shown = cut or max(_shallower(rows), key=lambda row: row["pick_low"], default=None)
+    n_gone = 0 if cut is None else base["layers"] - cut["layers"]
+    cards = [Card("layers that can go", f"{n_gone} of {base['layers']}", _which(cut, wish))]
+    cards.append(score_card(base))
+    if shown is not None:
+        name = "the cut" if cut is not None else f"the nearest, {shown['edit']}"
+        if shown["speed"] is not None:
+            cards.append(Card(f"speed of {name}", f"{shown['speed']:.1f}×", _time(shown)))
+        cost = change(shown["delta"], shown["low"], shown["high"]).partition(" (")
+        cards.append(Card(f"cost of {name}", cost[0], cost[2].removesuffix(")")))
+        smaller = 1 - shown["parameters"] / base["parameters"]
+        size = f"{percent(smaller)} smaller" if smaller >= 0 else f"{percent(-smaller)} larger"
+        cards.append(Card(f"size of {name}", size, f"{shown['parameters']:,} parameters"))
+    return Headline(_said(rows, wish, base, cut), tuple(cards), _sure(rows, base))
+
+
+def _said(rows: TidyRows, wish: Wish, base: TidyRow, cut: TidyRow | None) -> str:
+    """The recommendation for people in a hurry; where there is none, why."""
+    layers = base["layers"]
+    if cut is not None:
+        cost = change(cut["delta"], cut["low"], cut["high"])
+        pace = "" if cut["speed"] is None else f", {cut['speed']:.1f}× the speed"
+        return f"{cut['layers']} of {layers} layers are enough: {cost}{pace}."
+    if wish.lose is None or not _shallower(rows) or not learning.has_learnt([base]):
+        return sentence(rows, wish)
+    return f"No layer can go yet at a loss that is sure to stay below {loss_in_words(wish.lose)}."
+
+
+def _shallower(rows: TidyRows) -> list[TidyRow]:
+    layers = base_of(rows)["layers"]
+    return [row for row in cuts_of(rows) if row["layers"] < layers and not row["one_answer"]]
+
+
+def _which(cut: TidyRow | None, wish: Wish) -> str:
+    if cut is not None:
+        return f"{cut['edit']}{', healed' if cut['healed'] else ', without training'}"
+    return "" if wish.lose is None else f"sure to lose less than {loss_in_words(wish.lose)}"
+
+
+def _time(row: TidyRow) -> str:
+    return "" if row["latency_ms"] is None else f"{row['latency_ms']:.1f} ms for one text"
+
+
+def _sure(rows: TidyRows, base: TidyRow) -> str:
+    n_tried = sum(row["stage"] == "screened" for row in rows)
+    return (
+        f"{counted(n_tried, 'cut')} were ranked on other {base['unit']} than the {base['n']:,} that"
+        " price them, so the price isn't flattered by the choice. Intervals are 95 %, of changes"
+        " row by row; speeds are measured on this machine."
+    )

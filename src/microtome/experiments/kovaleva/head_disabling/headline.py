@@ -1,0 +1,57 @@
+"""What a page says first of disabled heads."""
+
+from __future__ import annotations
+
+from statistics import median
+
+from microtome.experiments.kit.learning import not_learnt
+from microtome.experiments.kit.wording import points, score_card, unit_of
+from microtome.experiments.kovaleva.head_disabling.report import (
+    FREE,
+    baseline_of,
+    beyond_chance,
+    single_heads,
+    which_matter,
+)
+from microtome.views import Card, Headline, TidyRow, TidyRows
+
+
+def headline(rows: TidyRows) -> Headline:
+    """How many heads matter, how many are sure to be dispensable, what the best is worth."""
+    base, heads = baseline_of(rows), single_heads(rows)
+    n_matter = sum(map(beyond_chance, heads))
+    n_free = sum(row["low"] > FREE for row in heads)
+    worst = min(heads, key=lambda row: row["delta"])
+    cards = (
+        Card("heads that matter", f"{n_matter} of {len(heads)}", "one at a time, beyond chance"),
+        score_card(base),
+        Card("sure to cost less than 1 point", f"{n_free} of {len(heads)}", "95 % each"),
+        Card(f"largest loss: head {worst['target']}", f"{points(worst['delta'])} points",
+             _ends(worst, "low", "high")),
+        Card("best head, on other rows", f"{points(base['honest_gain'])} points",
+             _ends(base, "honest_low", "honest_high")),
+    )  # fmt: skip
+    return Headline(_sentence(base, heads), cards, _sure(base, heads))
+
+
+def _sentence(base: TidyRow, heads: TidyRows) -> str:
+    if why := not_learnt([base], "The model"):
+        return why
+    if said := which_matter(heads):
+        return f"{said}; the other heads can't be told from chance one at a time."
+    return f"No single head of {len(heads)} is sure to matter for the {base['metric']}."
+
+
+def _ends(row: TidyRow, low: str, high: str) -> str:
+    """The interval of a change: −1.1 to +0.3."""
+    ends = [points(row[end]) for end in (low, high)]
+    return ends[0] if ends[0] == ends[1] else " to ".join(ends)
+
+
+def _sure(base: TidyRow, heads: TidyRows) -> str:
+    reach = median((row["high"] - row["low"]) / 2 for row in heads)
+    return (
+        f"All heads are compared on the same {base['n']:,} {unit_of(base)}, corrected for looking"
+        " at all of them (max-T, 5 %). The change of a typical head is known to within"
+        f" {100 * reach:.1f} points."
+    )
