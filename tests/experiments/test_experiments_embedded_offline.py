@@ -24,6 +24,7 @@ CASES = {
     "layer-removal": [*TASK, *SHORT],
     "layer-similarity": [*TASK, *SHORT, "--finetune", "--other", "nano-albert"],
     "linguistic-features": [*TASK, *SHORT, "--finetune"],
+    "mdl-probing": [*TASK],
     "predictors": [*TASK, *SHORT],
     "reinitialization": [*TASK, "--epochs", "1", "--fractions", "32", "--counts", "0,6,12"],
     "trim": [*TASK, *SHORT, "--steps", "2", "--layers", "3"],

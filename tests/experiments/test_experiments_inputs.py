@@ -135,6 +135,7 @@ CASES = {
     "layer-removal": ("model", {}, {}),
     "head-importance": ("model", {}, {}),
     "predictors": ("model", {}, {}),
+    "mdl-probing": ("model", {}, {"mdl-probing.code": LEARNS, "mdl-probing.compare": LEARNS}),
     "layer-similarity": ("model", {"finetune": True, "edit": "remove(1)"}, {}),
     "layer-similarity, with another": ("model", {"other": "other"}, {
         "layer-similarity.compare_depths": MEASURES | {"other model", "other tokenizer"}}),

@@ -169,17 +169,25 @@ def _clip_each_(parameters: Sequence[Tensor], most: float) -> None:
 def _solved(
     features: FloatArray, targets: NDArray[Any], kind: Kind, n_outputs: int, l2: float
 ) -> tuple[Tensor, Tensor]:
+    scaled, mean, spread = standardized(features)
+    if kind == "regression":
+        weight, bias = _ridge(scaled, targets.astype(np.float64), l2)
+    else:
+        weight, bias = logistic(scaled, np.asarray(targets, dtype=np.int64), n_outputs, l2)
+    weight = weight / spread[:, None]  # back to the features as they are
+    return torch.from_numpy(weight).float(), torch.from_numpy(bias - mean @ weight).float()
+
+
+def standardized(
+    features: FloatArray,
+) -> tuple[FloatArray, NDArray[np.float64], NDArray[np.float64]]:
+    """A copy of features (n, D) with mean 0 and spread 1, and the means and spreads they had."""
     mean, spread = features.mean(0, dtype=np.float64), features.std(0, dtype=np.float64)
     spread[spread < 1e-8] = 1.0  # a constant feature says nothing
     scaled = np.array(features, dtype=np.float32)  # single precision: half a gigabyte is saved
     scaled -= mean.astype(np.float32)
     scaled /= spread.astype(np.float32)
-    if kind == "regression":
-        weight, bias = _ridge(scaled, targets.astype(np.float64), l2)
-    else:
-        weight, bias = _logistic(scaled, np.asarray(targets, dtype=np.int64), n_outputs, l2)
-    weight = weight / spread[:, None]  # back to the features as they are
-    return torch.from_numpy(weight).float(), torch.from_numpy(bias - mean @ weight).float()
+    return scaled, mean, spread
 
 
 def _ridge(
@@ -191,10 +199,12 @@ def _ridge(
     return weight[:, None], np.array([centre])
 
 
-def _logistic(
+def logistic(
     scaled: FloatArray, targets: NDArray[np.int64], n_outputs: int, l2: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Softmax regression by L-BFGS; the bias isn't penalised.
+    """Softmax regression by L-BFGS: weights (D, outputs), biases; these aren't penalised.
+
+    ``targets`` are 0 to ``n_outputs`` − 1, and each of them occurs.
 
     Two labels have one vector d between them, as in scikit-learn. Softmax splits it into ±d/2,
     whose squares add up to half of ‖d‖², so their penalty is doubled.

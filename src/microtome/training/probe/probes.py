@@ -16,6 +16,7 @@ from typing import Literal
 
 import numpy as np
 import torch
+from transformers import PreTrainedModel
 
 from microtome import surgery
 from microtome.edits import Edit, Edits
@@ -115,11 +116,7 @@ def collect(
             "probe a classification or regression task",
         )
     source = fetched(model if isinstance(model, Source) else resolve(model))
-    chosen = as_edits(edits)
-    base = load(source, head="none", device=device)
-    encoder = surgery.apply(chosen, base)
-    if len(chosen):
-        surgery.certify_weights(chosen, base, encoder).require()
+    encoder = frozen_encoder(source, edits, device=device)
     tokenizer = tokenizer_of(encoder)
     pooler = Pooler.of(adapt(encoder)) if "trained-pooler" in features else None
     with tempfile.TemporaryDirectory(prefix="microtome-states-", dir=scratch) as folder:
@@ -133,6 +130,22 @@ def collect(
             for part, dataset in (("train", train), ("dev", dev))
         )
         yield ProbeData(source.name, train, dev, train_states, dev_states, pooler)
+
+
+def frozen_encoder(
+    model: str | PathLike[str] | Source,
+    edits: Edit | Edits | str | None = None,
+    *,
+    device: str | torch.device = "cpu",
+) -> PreTrainedModel:
+    """The model without its head, after ``edits``, which are certified; with its tokenizer."""
+    chosen = as_edits(edits)
+    base = load(fetched(model if isinstance(model, Source) else resolve(model)), head="none",
+                device=device)  # fmt: skip
+    encoder = surgery.apply(chosen, base)
+    if len(chosen):
+        surgery.certify_weights(chosen, base, encoder).require()
+    return encoder
 
 
 def probe_depths(

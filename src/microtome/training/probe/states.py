@@ -24,6 +24,7 @@ from microtome.observe.forward import text_means
 from microtome.observe.packing import Chunk
 from microtome.observe.predicting import states
 from microtome.observe.texts import Encoded
+from microtome.tasks.encoding.tagged import UNSEEN, TaggedTexts
 
 Feature = Literal["cls", "mean", "pooler", "trained-pooler"]
 FEATURES: tuple[Feature, ...] = ("cls", "mean", "pooler", "trained-pooler")
@@ -54,6 +55,28 @@ def cache_states(
             for feature, array in arrays.items():
                 array[depth, chunk.texts] = _read(family, feature, read, chunk).cpu().numpy()
     return arrays
+
+
+@torch.no_grad()
+def cache_word_states(model: PreTrainedModel, texts: TaggedTexts, folder: Path) -> FloatArray:
+    """One state per word and depth (N + 1, n, D), that of its first piece, mapped from ``folder``.
+
+    Words that the tokenizer drops (``UNSEEN``) have none and are left out. Final norms as in
+    :func:`cache_states`.
+    """
+    family = adapt(model)
+    seen = texts.word_tokens != UNSEEN
+    place = np.cumsum(seen) - 1  # of a word among those that are seen
+    word_of = texts.by_token(np.arange(len(seen)))  # (T,), −1 for other tokens
+    array = _mapped(
+        folder / "words.npy", (family.shape.n_layers + 1, seen.sum(), family.shape.width)
+    )
+    for chunk, depths in states(model, texts):
+        words = word_of[chunk.tokens]
+        rows = np.flatnonzero(words >= 0)
+        for depth, raw in enumerate(depths):
+            array[depth, place[words[rows]]] = family.final_norm(raw[rows]).cpu().numpy()
+    return array
 
 
 def check_features(features: Sequence[str]) -> None:

@@ -1,0 +1,1 @@
+"""How briefly the states of each depth describe the labels: the experiment ``mdl-probing``."""
