@@ -23,6 +23,7 @@ CASES = {
     "initialization": [*TASK, *SHORT, "--seeds", "0", "--heads", "2"],
     "layer-removal": [*TASK, *SHORT],
     "layer-similarity": [*TASK, *SHORT, "--finetune", "--other", "nano-albert"],
+    "lens": [*TASK, "--fit-rows", "16", "--lens-steps", "3"],
     "linguistic-features": [*TASK, *SHORT, "--finetune"],
     "mdl-probing": [*TASK],
     "predictors": [*TASK, *SHORT],

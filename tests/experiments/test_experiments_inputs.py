@@ -137,6 +137,9 @@ CASES = {
     "predictors": ("model", {}, {}),
     "mdl-probing": ("model", {}, {"mdl-probing.code": LEARNS, "mdl-probing.compare": LEARNS}),
     "layer-similarity": ("model", {"finetune": True, "edit": "remove(1)"}, {}),
+    "lens": ("model", {}, {"lens.fit": MODEL | {"training rows"}}),
+    "lens, fitted on text, grafted": ("tuned", {"fit_text": "notes.txt", "graft": "other"}, {
+        "lens.fit": MODEL | {"text", "other model"}, "lens.read": MEASURES | {"other model"}}),
     "layer-similarity, with another": ("model", {"other": "other"}, {
         "layer-similarity.compare_depths": MEASURES | {"other model", "other tokenizer"}}),
 }  # fmt: skip

@@ -29,6 +29,7 @@ FOLDERS = {
     "layer-similarity": "field.layer_similarity",
     "head-importance": "field.head_importance",
     "predictors": "field.predictors",
+    "lens": "field.lens",
     "mdl-probing": "field.mdl_probing",
 }
 # Trials of no experiment by name: those that several need, and those of ``microtome compare``.

@@ -49,7 +49,7 @@ def decode(request: Mapping[str, Any], context: Context) -> Result:
     model, tokenizer = opened_model(context)
     dataset = opened_rows(request, context)
     encoded = encode_for(model, tokenizer, dataset)
-    readout = _trial_readout(request, context, model)
+    readout = trial_readout(request, context, model)
     decoding, control = decode_with_control(
         model, tokenizer, encoded, readout, special=request["special"]
     )
@@ -83,7 +83,7 @@ def decode_deeper(request: Mapping[str, Any], context: Context) -> Result:
     model, tokenizer = opened_model(context)
     dataset = opened_rows(request, context)
     encoded = encode_for(model, tokenizer, dataset)
-    readout = _trial_readout(request, context, model)
+    readout = trial_readout(request, context, model)
     layers = request["layers"]
     edit = parse(f"extend({layers[-1]})")
     decoding, control = decode_with_control(
@@ -129,7 +129,7 @@ def texts_to_fit_on(measured: DataSpec, fit_text: Path | None) -> list[str]:
     return list(islice(texts(), 2 * MOST_FIT_ROWS))
 
 
-def _trial_readout(request: Mapping[str, Any], context: Context, model: PreTrainedModel) -> Readout:
+def trial_readout(request: Mapping[str, Any], context: Context, model: PreTrainedModel) -> Readout:
     """What reads the states of ``model`` in a trial."""
     head = None
     if request["readout"] in (FIT, SHIPPED):

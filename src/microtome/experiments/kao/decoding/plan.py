@@ -135,7 +135,7 @@ def plan(subject: Subject, settings: Mapping[str, Any]) -> list[Trial]:
     inputs = {} if donor is None else {GRAFT: donor}
     if readout.name == SHIPPED:  # refused where no head ships for this model
         inputs[SHIPPED] = file_input(shipped_folder(subject.model_hash))
-    fit = _fit_trials(subject, readout)
+    fit = fit_trials(subject, readout)
     request = {"readout": readout.name, "special": settings["special"]}
     subject_request = request | {
         "checkpoint": "finetuned" if subject.has_task_head else "pretrained"
@@ -162,7 +162,7 @@ def plan(subject: Subject, settings: Mapping[str, Any]) -> list[Trial]:
     return trials
 
 
-def _fit_trials(subject: Subject, readout: ReadoutRequest) -> tuple[Trial, ...]:
+def fit_trials(subject: Subject, readout: ReadoutRequest) -> tuple[Trial, ...]:
     """The trial that fits a head, where one is asked for."""
     if readout.name != FIT:
         return ()

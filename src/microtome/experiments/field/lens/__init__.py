@@ -1,0 +1,1 @@
+"""What every depth would say through a fitted affine map: the experiment ``lens``."""
