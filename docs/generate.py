@@ -241,6 +241,20 @@ def results() -> str:
     return stored_results.page()
 
 
+def headlines() -> str:
+    """Five of these claims, for the README."""
+    import results as stored_results
+
+    return stored_results.headlines()
+
+
+def python_reference() -> str:
+    """The public names, from their docstrings."""
+    import python_reference as reference
+
+    return reference.page()
+
+
 PARTS: dict[str, Callable[[], str]] = {
     "families": families,
     "commands": commands,
@@ -249,6 +263,8 @@ PARTS: dict[str, Callable[[], str]] = {
     "jobs": jobs,
     "experiments": experiment_table,
     "results": results,
+    "headlines": headlines,
+    "python": python_reference,
 }
 
 
@@ -266,7 +282,7 @@ def generated(page: str) -> str:
 def main() -> int:
     """Write all pages, or check them."""
     stale = []
-    for path in sorted(DOCS.glob("*.md")):
+    for path in [DOCS.parent / "README.md", *sorted(DOCS.glob("*.md"))]:
         page = path.read_text(encoding="utf-8")
         new = generated(page)
         if new != page:

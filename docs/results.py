@@ -151,6 +151,32 @@ def page() -> str:
     return "\n".join([*parts, f"## Runs\n\n{_runs_table(every)}"])
 
 
+HEADLINES = (
+    ("decoding", "inner depths"),
+    ("decoding", "control"),
+    ("weight-drift", "depth"),
+    ("attention-drift", "layers"),
+    ("head-disabling", "some heads"),
+)
+"""Claims that the README shows, as all stored models and tasks together answer them."""
+
+
+def headlines() -> str:
+    """The README's table: what a paper says, and what was measured here."""
+    together = {
+        (line.claim.experiment, line.claim.key): line
+        for results in stored_rows.stored()
+        for line in judged(results)
+        if not line.model
+    }
+    rows = [["claim", "the paper", "here", "verdict"]]
+    for line in (together[headline] for headline in HEADLINES):
+        claim = line.claim
+        what = f"{claim.what[:1].upper()}{claim.what[1:]}: {claim.words}"
+        rows.append([what, claim.paper, line.answer.words, line.answer.verdict or "–"])
+    return _table(rows)
+
+
 def _counted(lines: Sequence[Judged]) -> str:
     verdicts = [line.answer.verdict for line in lines]
     counts = {word: verdicts.count(word) for word in get_args(Verdict)}

@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
+import typer
+
+from microtome.cli.application import app
+from microtome.experiments import all_experiments
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [
@@ -60,3 +67,34 @@ def test_the_readme_names_every_module():
         assert name in readme, f"{name} is not in the README's tree"
     for name in re.findall(r"^[├└]── (\S+)", readme, re.MULTILINE):
         assert (package / name).exists(), f"{name} is in the README's tree only"
+
+
+def commands(page: Path) -> list[list[str]]:
+    """The commands of a page's blocks of code, without comments and without those with a gap."""
+    blocks = re.findall(r"^```\w*\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S)
+    lines = "".join(blocks).replace("\\\n", " ").splitlines()
+    typed = [line.strip().removeprefix("$ ") for line in lines]
+    # What explains a command is behind it, after some space.
+    return [
+        shlex.split(re.sub(r"[\[\]]", " ", re.split(r" {3,}", line)[0]), comments=True)[1:]
+        for line in typed
+        if line.startswith("microtome ") and "…" not in line
+    ]
+
+
+TYPED = [page for page in PAGES if page.stem != "commands"]  # that page is the help itself
+
+
+@pytest.mark.parametrize("page", TYPED, ids=lambda page: page.stem)
+def test_commands_have_the_options_that_pages_give_them(page):
+    group = typer.main.get_command(app)
+    ours = {one.name: {option.flag for option in one.options} for one in all_experiments()}
+    for name, *arguments in commands(page):
+        if name.startswith("--"):
+            continue
+        command = group.commands[name]
+        context = typer.Context(command, info_name=name, **command.context_settings)
+        given, rest, _ = command.make_parser(context).parse_args(args=arguments)
+        if name == "run" and given.get("experiment") in ours:
+            flags = {word.partition("=")[0] for word in rest if word.startswith("--")}
+            assert flags <= ours[given["experiment"]], shlex.join([name, *arguments])

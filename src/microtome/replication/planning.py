@@ -159,14 +159,19 @@ def _check_known(changes: Mapping[str, Any], paper: Paper) -> None:
 
 
 def _exhibits(paper: Paper, only: Sequence[str]) -> tuple[Exhibit, ...]:
-    known = {exhibit.name.casefold(): exhibit for exhibit in paper.exhibits}
-    if unknown := [name for name in only if name.strip().casefold() not in known]:
+    known = {_spelled(exhibit.name): exhibit for exhibit in paper.exhibits}
+    if unknown := [name for name in only if _spelled(name) not in known]:
         raise RequestError(
             f"{paper.key} has no exhibit {unknown[0]!r}",
             f"there are {', '.join(exhibit.name for exhibit in paper.exhibits)}",
         )
-    asked = {name.strip().casefold() for name in only} or known.keys()
+    asked = {_spelled(name) for name in only} or known.keys()
     return tuple(exhibit for name, exhibit in known.items() if name in asked)
+
+
+def _spelled(name: str) -> str:
+    """``Figure 1a`` and ``figure 1 a`` are one."""
+    return "".join(name.casefold().split())
 
 
 def _tasks(
