@@ -46,7 +46,7 @@ def test_it_prints_an_address_answers_and_ends_quietly(command, stop):
     with urllib.request.urlopen(document["address"]) as page:
         assert page.status == 200
     started.send_signal(stop)
-    out, said = started.communicate(timeout=30)
+    out, said = started.communicate(timeout=120)
     assert started.returncode in ((0,) if stop == signal.SIGINT else (0, -signal.SIGTERM))
     assert out == ""
     assert said.splitlines() == [

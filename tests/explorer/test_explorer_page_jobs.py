@@ -70,7 +70,7 @@ def test_a_tagger_says_a_tag_per_token(opened):
 
 def test_a_masked_word_is_guessed(opened):
     folder, seen = opened("mlm-text")
-    assert "mask" in seen.page.locator(".answers").inner_text()
+    assert "[MASK]" in seen.page.locator(".answers").inner_text()
     text = "the cat [MASK] the bird"
     seen.page.get_by_label("Text on the table").fill(text)
     table = seen.page.locator(".answers table")
@@ -104,13 +104,12 @@ def test_a_head_of_shared_layers_is_disabled_in_all_of_them(opened):
     assert seen.disabled() == ["0.2", "1.2", "2.2"]
     assert seen.page.locator(".handle:enabled").count() == 0, "layers that are alike have no order"
     assert "unshare()" in seen.page.locator("#stack").inner_text()
-    edit = seen.page.get_by_label("Edit", exact=True)
-    edit.fill("unshare()")
-    edit.press("Enter")
-    seen.settled("unshare()")
-    seen.named("button", "Disable head 1.2").click()
-    seen.settled("unshare() | disable(1.2)")
-    assert seen.disabled() == ["1.2"]
+    seen.named("button", "Put unshare() first").click()
+    seen.settled("unshare() | disable(*.2)")
+    assert seen.page.locator(".handle:enabled").count() == 3
+    seen.named("button", "Disable head 1.2").click()  # is off: enables it
+    seen.settled("unshare() | disable(0.2, 2.2)")
+    assert seen.disabled() == ["0.2", "2.2"]
     assert seen.page.locator(".head").count() == 3 * N_HEADS
     assert seen.problems == []
 
@@ -132,3 +131,17 @@ def test_an_edit_that_a_family_refuses_says_why(opened):
     seen.page.locator("#edit-problem").wait_for()
     assert seen.order() == ["0", "1", "2"]
     assert seen.page.get_by_label("Edit", exact=True).input_value() == ""
+
+
+def test_what_is_shown_of_a_long_text_and_how_is_said(opened):
+    """Cut texts, and what the depths are read through: neither may go without a word."""
+    folder, seen = opened("tokens")
+    text = seen.page.locator("#text")
+    most = AutoTokenizer.from_pretrained(folder).model_max_length
+    assert "nearest word embedding" in text.inner_text(), "a tagger has no head for words"
+    assert "tokens of a text are read" not in text.inner_text()
+    seen.page.get_by_label("Text on the table").fill("cat " * 300)
+    seen.page.get_by_text(f"At most {most} tokens of a text are read.").wait_for()
+    seen.settled()
+    assert seen.page.locator(".answers thead th").count() == most - 2, "without [CLS] and [SEP]"
+    assert seen.problems == []

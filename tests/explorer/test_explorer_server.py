@@ -14,9 +14,10 @@ import pytest
 from microtome.explorer.server import _watched
 from microtome.explorer.session import Session
 from microtome.explorer.work import Desk, Job
-from support.explorer.client import nothing_told
+from support.explorer.client import PATIENCE, nothing_told
 
 TEXT = "the cat sees a big red dog"
+N_STEPS = 100 * PATIENCE  # of a score that is held up: one takes 10 ms
 
 
 def test_the_page_and_its_files_are_served(client):
@@ -129,9 +130,9 @@ def slow_scores(monkeypatch):
     whole = Session.score
 
     def slow(self, edits, step):
-        started.set()
-        for done in range(2000):
-            step(done, 2000)
+        for done in range(N_STEPS):
+            step(done, N_STEPS)
+            started.set()
             if going_on.wait(0.01):
                 break
         return whole(self, edits, step)
@@ -145,19 +146,19 @@ def test_a_newer_score_cancels_the_older_of_its_page_alone(client, slow_scores):
     started, going_on = slow_scores
     with ThreadPoolExecutor(3) as pool:
         older = pool.submit(client.post, "score", {"edit": "remove(0)"})
-        assert started.wait(20)
+        assert started.wait(PATIENCE)
         progress = client.get("/api/progress").json
         assert (progress["running"], progress["edit"], progress["total"]) == (
-            True, "remove(0)", 2000,
+            True, "remove(0)", N_STEPS,
         )  # fmt: skip
         assert client.other("two").get("/api/progress").json["running"] is False
         other = pool.submit(client.other("two").post, "score", {"edit": "remove(2)"})
         newer = pool.submit(client.post, "score", {"edit": "remove(1)"})
-        assert older.result(20).status == 409
+        assert older.result(PATIENCE).status == 409
         assert older.result().json["cancelled"] is True
         going_on.set()
-        assert newer.result(20).json["edit"] == "remove(1)"
-        assert other.result(20).json["edit"] == "remove(2)"
+        assert newer.result(PATIENCE).json["edit"] == "remove(1)"
+        assert other.result(PATIENCE).json["edit"] == "remove(2)"
     assert [cut["edit"] for cut in client.other("two").get("/api/tried").json["cuts"]] == [
         "remove(2)"
     ]
@@ -168,11 +169,11 @@ def test_a_text_does_not_wait_for_a_score(client, slow_scores):
     started, going_on = slow_scores
     with ThreadPoolExecutor(1) as pool:
         score = pool.submit(client.post, "score", {"edit": "remove(0)"})
-        assert started.wait(20)
+        assert started.wait(PATIENCE)
         assert client.post("text", {"text": TEXT, "edit": "remove(0)"}).status == 200
         assert not score.done()
         going_on.set()
-        assert score.result(20).status == 200
+        assert score.result(PATIENCE).status == 200
 
 
 def test_a_page_that_goes_away_takes_its_score_with_it(client, slow_scores):
@@ -183,10 +184,10 @@ def test_a_page_that_goes_away_takes_its_score_with_it(client, slow_scores):
     connection = http.client.HTTPConnection(client.door.host, client.door.port)
     headers = {"X-Microtome-Token": client.door.token, "X-Microtome-Page": "gone"}
     connection.request("POST", "/api/score", b'{"edit": "remove(0)"}', headers)
-    assert started.wait(20)
+    assert started.wait(PATIENCE)
     assert page.get("/api/progress").json["running"]
     connection.close()
-    deadline = time.monotonic() + 15
+    deadline = time.monotonic() + PATIENCE
     while page.get("/api/progress").json["running"] and time.monotonic() < deadline:
         time.sleep(0.1)
     assert not page.get("/api/progress").json["running"]
@@ -199,9 +200,10 @@ def test_a_server_that_ends_ends_its_scores():
         async def is_disconnected(self):
             return False
 
-    job, ended = Job(), threading.Event()
+    job, begun, ended = Job(), threading.Event(), threading.Event()
 
     def work():
+        begun.set()
         while not job.called_off.wait(0.01):
             pass
         ended.set()
@@ -209,13 +211,14 @@ def test_a_server_that_ends_ends_its_scores():
 
     async def serve():
         page = asyncio.ensure_future(_watched(Watching(), job, Desk().slow(job, work)))
-        await asyncio.sleep(0.1)
+        while not begun.is_set():
+            await asyncio.sleep(0.01)
         page.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await page
 
     asyncio.run(serve())
-    assert ended.wait(10)
+    assert ended.wait(PATIENCE)
 
 
 def test_two_pages_at_once_get_their_own_answers(client, session):

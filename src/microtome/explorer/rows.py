@@ -59,8 +59,11 @@ def labels_of(model: PreTrainedModel, dataset: Dataset | None) -> list[str]:
     if head_name(model) not in ("classification", "token-classification"):
         return []
     names = [str(config.id2label.get(i, i)) for i in range(config.num_labels)]
-    if names == ["LABEL_0"]:  # transformers' word for a number
-        return ["score"]
+    if names == [f"LABEL_{i}" for i in range(len(names))]:  # transformers' names for any outputs
+        if dataset is not None and dataset.task.kind == "reranking":
+            return ["not relevant", "relevant"][-len(names) :]
+        if len(names) == 1:
+            return ["score"]
     if dataset is None or dataset.task.kind not in ("classification", "multilabel"):
         return names
     order, _ = label_map(dataset.task, config.id2label, config.num_labels)
@@ -76,7 +79,10 @@ def label_text(task: Task, label: Label) -> str | None:
     if isinstance(label, frozenset):
         return ", ".join(task.labels[index] for index in sorted(label))
     if isinstance(label, tuple):
-        return " ".join(_part_text(task, part) for part in label[:50])
+        parts = [_part_text(task, part) for part in label[:50]]
+        if task.kind == "spans":
+            return " / ".join(dict.fromkeys(parts)) or "no answer"
+        return " ".join(parts)
     if isinstance(label, int) and task.labels and 0 <= label < len(task.labels):
         return task.labels[label]
     return f"{label:g}" if isinstance(label, int | float) else str(label)

@@ -63,9 +63,8 @@ class Session:
         self.dataset, self.no_rows = rows_for(
             self.model, request.rows, self.job, is_asked=request.run is None
         )
-        if self.job == "regression" and self.dataset is not None:
-            # One number: a relevance, where the rows say that it is one.
-            self.job = "reranking" if self.dataset.task.kind == "reranking" else self.job
+        if self.dataset is not None and self.dataset.task.kind == "reranking":
+            self.job = "reranking"  # a number or two labels: a relevance, as the rows say
         self.reader = TextReader(
             self.model, self.tokenizer, self.job, labels_of(self.model, self.dataset),
             max_length=self._max_length(),
@@ -120,8 +119,9 @@ class Session:
             "heads": shape.n_heads, "labels": self.reader.labels,
             "max_length": self.reader.max_length, "most_layers": self.rules.most_layers,
             "shared": self.rules.rules.shared, "first_copied": self.rules.rules.first_copied,
-            "readout": self.reader.readout, "can": self._abilities(), "data": data,
-            "second": self.request.second, "out": str(self.request.out.resolve()),
+            "readout": self.reader.readout, "mask": self.tokenizer.mask_token,
+            "can": self._abilities(), "data": data, "second": self.request.second,
+            "out": str(self.request.out.resolve()),
             "run": None if self.run is None else self.run.about(),
         }  # fmt: skip
 
@@ -131,9 +131,9 @@ class Session:
         if not family.facts.has_uniform_heads:
             why["disable"] = f"{family.name} adds a position bias to the scores: write how=zero"
         if self.rules.rules.shared:
-            why["single_heads"] = "all layers share their weights: put unshare() first"
+            why["single_heads"] = "all layers share their weights: a head is off in all of them"
         if self.rules.rules.refusal:
-            why["depth"] = f"{self.rules.rules.refusal}: put unshare() first"
+            why["depth"] = self.rules.rules.refusal
         if KINDS[self.job] == "none":
             why["predict"] = "the model has no head that answers"
         if self.scorer is None:

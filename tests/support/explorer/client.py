@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 from microtome.explorer.serving import Doorway, server_of
 from microtome.explorer.session import Session
 
+PATIENCE = 120  # seconds after which something hangs, however busy the machine is
+
 
 class Answer(NamedTuple):
     status: int
@@ -46,7 +48,7 @@ class Client:
         host = f"{self.door.host}:{self.door.port}"
         sent = {"Host": host, "X-Microtome-Token": self.door.token, "X-Microtome-Page": self.page}
         sent |= {name.replace("_", "-"): value for name, value in headers.items()}
-        connection = http.client.HTTPConnection(self.door.host, self.door.port, timeout=120)
+        connection = http.client.HTTPConnection(self.door.host, self.door.port, timeout=PATIENCE)
         try:
             connection.putrequest(method, path, skip_host=True)
             for name, value in sent.items():
@@ -70,12 +72,13 @@ def running(session: Session) -> Iterator[Client]:
     thread = threading.Thread(target=server.run, kwargs={"sockets": [door.socket]}, daemon=True)
     thread.start()
     while not server.started:
+        assert thread.is_alive(), "the server has ended"
         time.sleep(0.01)
     try:
         yield Client(door)
     finally:
         server.should_exit = True
-        thread.join(20)
+        thread.join(PATIENCE)
         door.socket.close()
 
 

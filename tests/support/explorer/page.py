@@ -14,6 +14,7 @@ from urllib.parse import urlencode
 
 from microtome.cli import run
 from microtome.edits import parse
+from support.explorer.client import PATIENCE
 
 COMMAND = "from microtome.cli import main; main()"
 
@@ -30,16 +31,17 @@ def explored(*arguments: object, folder: Path) -> Iterator[str]:
     with process:
         assert process.stdout is not None
         assert process.stderr is not None
-        text = ""
-        while not text.endswith("}\n"):
-            line = process.stdout.readline()
-            assert line, process.stderr.read()
-            text += line
+        lines: list[str] = []
+        while not lines or lines[-1] != "}\n":
+            lines.append(process.stdout.readline())
+            assert lines[-1], process.stderr.read()
+        document = json.loads("".join(lines))
+        assert "address" in document, document
         try:
-            yield json.loads(text)["address"]
+            yield document["address"]
         finally:
             process.send_signal(signal.SIGINT)
-            process.communicate(timeout=60)
+            process.communicate(timeout=PATIENCE)
 
 
 class OpenPage:
@@ -52,7 +54,7 @@ class OpenPage:
             viewport={"width": width, "height": 900}, color_scheme=scheme
         )
         self.page = self.context.new_page()
-        self.page.set_default_timeout(30_000)
+        self.page.set_default_timeout(1000 * PATIENCE)
         self.requests: list[str] = []
         self.problems: list[str] = []
         self.page.on("request", lambda request: self.requests.append(request.url))

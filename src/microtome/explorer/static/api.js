@@ -3,13 +3,13 @@
 
 /** @typedef {{message: string, hint?: string | null}} Problem */
 /** @typedef {{disable?: boolean, single_heads?: boolean, depth?: boolean, decode?: boolean, score?: boolean, save?: boolean, why?: Record<string, string>}} Can */
-/** @typedef {{edit: string, order: number[], disabled: [number, number][], layers: number, base_layers?: number, other: string[], problem: Problem | null, can?: Can}} Stack */
-/** @typedef {{task: string, n: number, primary: string, kind: string}} Data */
-/** @typedef {{model: string | null, family: string, job: string, layers: number, heads: number, labels: string[], max_length: number, can: Can, most_layers?: number, shared?: boolean, data: Data | null, second: string | null, run: any}} Model */
+/** @typedef {{edit: string, order: number[], disabled: [number, number][], layers: number, base_layers?: number, other: string[], problem: Problem | null}} Stack */
+/** @typedef {{task: string, n: number, primary: string, kind: string, notes: string[]}} Data */
+/** @typedef {{model: string | null, family: string, job: string, layers: number, heads: number, labels: string[], max_length: number, mask: string | null, can: Can, most_layers?: number, shared?: boolean, data: Data | null, second: string | null, run: any}} Model */
 /** @typedef {{label: string, share: number, token?: number}} Prediction */
 /** @typedef {{depth: number, tokens: string[], right: boolean[], control?: boolean[]}} Depth */
 /** @typedef {"labels" | "number" | "tags" | "span" | "similarity" | "words" | "none"} Kind */
-/** @typedef {{kind: Kind, tokens: string[], before: Prediction[], after: Prediction[], depths: Depth[]}} Reading */
+/** @typedef {{kind: Kind, tokens: string[], before: Prediction[], after: Prediction[], depths: Depth[], readout: string}} Reading */
 /** @typedef {{value: number, low: number, high: number}} Estimate */
 /** @typedef {{base: Estimate, now: Estimate, change: number, change_low: number, change_high: number, n: number, metric: string, latency_ms: {base: number, now: number}, seconds: number}} Score */
 /** @typedef {{edit: string, score: number, change: number | null, change_low: number | null, change_high: number | null, latency_ms: number | null, speed: number | null, layers?: number, healed?: boolean, on_frontier?: boolean}} Cut */

@@ -10,7 +10,7 @@ const MOST = 8; // labels shown
 
 /**
  * @param {Reading} reading
- * @param {{edited: boolean, gold: string}} about
+ * @param {{edited: boolean, gold: string, mask: string | null}} about
  * @returns {HTMLElement[]}
  */
 export function answers(reading, about) {
@@ -20,7 +20,9 @@ export function answers(reading, about) {
       h(
         "p",
         { class: "note" },
-        "Put the mask token into the text to see what the model would write there.",
+        "Put ",
+        h("code", {}, about.mask ?? "the mask token"),
+        " into the text to see what the model would write there.",
       ),
     ];
   if (!after.length) return [];

@@ -229,11 +229,12 @@ export class AttentionPart {
     const { edit, order, disabled } = this.#of.stack;
     const layer = inBase ? i : order[i];
     const position = inBase ? order.indexOf(i) : i;
+    this.large.classList.add("waiting"); // the maps of a long text are asked for
     try {
       const maps = await this.#enlarging.run((signal) => this.#single(layer, position, j, signal));
       if (!maps) return;
       const isOff = disabled.some(([a, b]) => a === position && b === j);
-      const canDisable = (this.#of.stack.can ?? this.model.can).disable !== false && position >= 0;
+      const canDisable = this.model.can.disable !== false && position >= 0;
       const now =
         inBase && position !== i
           ? h("span", { class: "soft" }, position < 0 ? " (removed)" : ` (now ${position}.${j})`)
@@ -262,6 +263,7 @@ export class AttentionPart {
     } catch (error) {
       this.#refuse(error);
     }
+    this.large.classList.remove("waiting");
   }
 
   /**

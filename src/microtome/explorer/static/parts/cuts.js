@@ -1,6 +1,6 @@
 // The cuts tried so far and those of a trim: score against speed, each a click away from the table.
 
-import { get } from "../api.js";
+import { get, Latest } from "../api.js";
 import { at, h, replace, s, said, scroll } from "../elements.js";
 import {
   between,
@@ -20,6 +20,7 @@ import {
 const [WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM] = [420, 260, 44, 16, 30, 40];
 
 export class CutsPart {
+  #latest = new Latest();
   /** @type {Cut[]} */
   #tried = [];
   /** @type {Cut[]} */
@@ -53,8 +54,13 @@ export class CutsPart {
 
   /** @param {import("../api.js").Score} score which knows the base too, even if it wasn't tried */
   async #load({ base, latency_ms: latency }) {
+    at("cuts").ariaBusy = "true";
+    const got = await this.#latest
+      .run((signal) => get("tried", signal))
+      .catch(() => ({ cuts: this.#tried }));
+    if (!got) return; // a newer list is on its way
     /** @type {Cut[]} */
-    const tried = (await get("tried").catch(() => ({ cuts: this.#tried }))).cuts;
+    const tried = got.cuts;
     const whole = {
       edit: "",
       score: base.value,
@@ -66,6 +72,7 @@ export class CutsPart {
     };
     this.#tried = [whole, ...tried.filter((cut) => cut.edit !== "")];
     this.draw();
+    at("cuts").ariaBusy = "false";
   }
 
   draw() {
@@ -77,11 +84,13 @@ export class CutsPart {
     replace(
       this.list,
       this.#frontier.length ? this.#table("Cuts of the trim", this.#frontier) : null,
-      this.#frontier.some((cut) => cut.healed)
+      this.#frontier.length
         ? h(
             "p",
             { class: "note" },
-            "Healed cuts were trained after the edit; a click puts the edit alone on the table.",
+            "Diamonds: scored by the trim, on rows that nothing was picked on.",
+            this.#frontier.some((cut) => cut.healed) &&
+              " Healed cuts were trained after the edit; a click puts the edit alone on the table.",
           )
         : null,
       this.#tried.length
@@ -110,7 +119,9 @@ export class CutsPart {
       (/** @type {number} */ value) =>
         from + ((value - all[0]) / (all[all.length - 1] - all[0])) * (to - from);
     const [x, y] = [scale(xs, LEFT + 6, WIDTH - RIGHT), scale(ys, HEIGHT - BOTTOM, TOP)];
-    const frontier = best(drawn.map(({ cut }) => cut));
+    // The cuts of a trim are scored on rows of their own: no line joins them with those tried here.
+    const joined = this.#frontier.length ? drawn.filter(({ isTrim }) => isTrim) : drawn;
+    const frontier = best(joined.map(({ cut }) => cut));
     return s(
       "svg",
       {

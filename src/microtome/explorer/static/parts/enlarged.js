@@ -32,7 +32,9 @@ export function enlarged({ title, maps, isDifference }, words, head) {
   const readout = h(
     "p",
     { class: "note readout" },
-    isDifference ? "change of attention, row to column" : "attention, row to column",
+    isDifference
+      ? "change of attention, row to column: orange more, blue less"
+      : "attention, row to column",
   );
   const value = (/** @type {number} */ byte) =>
     isDifference ? `${points(shareOf(byte, true))} points` : `${percent(shareOf(byte, false))} %`;

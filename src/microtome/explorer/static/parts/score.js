@@ -1,7 +1,7 @@
 // The score on a sample of the data, after every edit: base, now, the change with its interval, latency.
 
 import { get, Latest, post } from "../api.js";
-import { announce, at, h, replace, s } from "../elements.js";
+import { announce, at, h, replace, s, said } from "../elements.js";
 import {
   between,
   counted,
@@ -50,6 +50,7 @@ export class ScorePart {
       this.busy,
       this.problem,
       this.body,
+      ...(data?.notes ?? []).map((note) => h("p", { class: "note" }, said(note))),
     );
     if (data) table.addEventListener("edit", () => this.measure());
   }
@@ -72,14 +73,19 @@ export class ScorePart {
     }
     this.#measured += 1;
     this.busy.hidden = true;
-    this.body.classList.remove("waiting");
+    this.#dim(false);
+  }
+
+  /** What is shown is of another edit. @param {boolean} isOld */
+  #dim(isOld) {
+    for (const one of [this.body, at("brief")]) one.classList.toggle("waiting", isOld);
   }
 
   /** Shows that something is measured, and how far it is. @param {number} mine */
   #wait(mine) {
     this.busy.hidden = false;
     this.busy.style.removeProperty("--done");
-    this.body.classList.add("waiting");
+    this.#dim(true);
     const look = async () => {
       if (mine !== this.#measured) return;
       const { done, total } = await get("progress").catch(() => ({ done: 0, total: 0 }));
@@ -104,6 +110,8 @@ export class ScorePart {
       h("span", { class: "unit" }, " %"),
     );
     const range = `${percent(now.low)} to ${percent(now.high)}`;
+    const change = edit && h("b", {}, points(score.change));
+    replace(at("brief"), `${percent(now.value)} % `, change);
     if (edit === "") {
       replace(
         this.body,

@@ -34,8 +34,11 @@ export class StackPart {
     table.addEventListener("edit", () => this.draw());
   }
 
+  /** What works on this model; layers that share their weights have more to them once they don't. */
   get can() {
-    return this.table.stack.can ?? this.model.can;
+    const { can } = this.model;
+    const isUnshared = this.table.stack.other.includes("unshare()");
+    return isUnshared ? { ...can, depth: true, single_heads: true } : can;
   }
 
   draw() {
@@ -49,7 +52,8 @@ export class StackPart {
       this.can.disable === false && why.disable,
       this.#sharesWeights && why.single_heads,
     ].filter(Boolean);
-    this.why.textContent = reasons.join(". ");
+    const isShared = this.can.depth === false || this.#sharesWeights;
+    replace(this.why, reasons.join(". "), ...(isShared ? [". ", this.#unshare()] : []));
     this.why.hidden = reasons.length === 0;
     this.list.style.setProperty("--heads", String(this.model.heads));
     const rows = shown(slices, stack.base_layers ?? this.model.layers);
@@ -171,8 +175,17 @@ export class StackPart {
     return this.table.operate((slices) => toggled(slices, i, j, this.#sharesWeights));
   }
 
+  #unshare() {
+    const edit = ["unshare()", this.table.edit].filter(Boolean).join(" | ");
+    return h(
+      "button",
+      { type: "button", class: "link", "data-key": "unshare", onclick: () => this.table.put(edit) },
+      "Put unshare() first",
+    );
+  }
+
   get #sharesWeights() {
-    return this.model.can.single_heads === false && !this.table.stack.other.includes("unshare()");
+    return this.can.single_heads === false;
   }
 
   /** @param {number} i */

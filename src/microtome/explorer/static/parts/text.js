@@ -12,11 +12,19 @@ import { answers } from "./answers.js";
 
 const PAIRED = ["embedding", "reranking", "spans"]; // jobs whose second text is always shown
 const PAUSE = 250; // ms without a key before a text is read
+/** What the depths are read through, by its name. @type {Record<string, string>} */
+const READOUTS = {
+  mlm: "the output layer",
+  fit: "an output layer that was fitted to the model",
+  tied: "the nearest word embedding, as the model has no output layer for words",
+};
 
 export class TextPart {
   #latest = new Latest();
   #row = -1;
   #pause = 0;
+  /** Goes up with every key and every row: a row that comes late replaces nothing newer. */
+  #changes = 0;
   #goldOf = ""; // the text that the gold label belongs to
   #gold = "";
 
@@ -113,8 +121,11 @@ export class TextPart {
   async take(row) {
     const n = this.model.data?.n ?? 0;
     const i = ((Math.trunc(row) % n) + n) % n;
+    const mine = (this.#changes += 1);
+    clearTimeout(this.#pause);
     try {
       const { rows } = await get(`rows?start=${i}&count=1`);
+      if (mine !== this.#changes) return;
       this.#row = i;
       this.number.value = String(i);
       [this.#goldOf, this.#gold] = [
@@ -128,6 +139,7 @@ export class TextPart {
   }
 
   #typed() {
+    this.#changes += 1;
     clearTimeout(this.#pause);
     this.#grow();
     this.#pause = setTimeout(() => this.table.write(this.text.value, this.pair.value), PAUSE);
@@ -179,7 +191,14 @@ export class TextPart {
       this.problem.hidden = true;
       replace(
         this.answers,
-        ...answers(reading, { edited: edit !== "", gold: this.gold.hidden ? "" : this.#gold }),
+        reading.tokens.length >= this.model.max_length &&
+          h("p", { class: "note" }, `At most ${this.model.max_length} tokens of a text are read.`),
+        ...answers(reading, {
+          edited: edit !== "",
+          // A relevance, several labels, spans: nothing that one answer is or isn't.
+          gold: this.gold.hidden || this.model.job !== "classification" ? "" : this.#gold,
+          mask: this.model.mask,
+        }),
       );
       replace(this.depths, ...this.#grid(reading));
       dispatchEvent(new CustomEvent("read", { detail: reading }));
@@ -230,7 +249,7 @@ export class TextPart {
       h(
         "p",
         { class: "note" },
-        "Every state through the output layer; what differs from the text is underlined.",
+        `Every state through ${READOUTS[reading.readout] ?? reading.readout}; what differs from the text is underlined.`,
       ),
       scroll(
         "What each depth says",
