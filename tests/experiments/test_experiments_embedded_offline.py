@@ -26,6 +26,7 @@ CASES = {
     "lens": [*TASK, "--fit-rows", "16", "--lens-steps", "3"],
     "linguistic-features": [*TASK, *SHORT, "--finetune"],
     "mdl-probing": [*TASK],
+    "patching": [*TASK, "--tries", "2", "--n-pairs", "3"],
     "predictors": [*TASK, *SHORT],
     "reinitialization": [*TASK, "--epochs", "1", "--fractions", "32", "--counts", "0,6,12"],
     "trim": [*TASK, *SHORT, "--steps", "2", "--layers", "3"],

@@ -52,6 +52,7 @@ def world(tmp_path, monkeypatch):
     Path("trees.conllu").write_text("1\tcats\tcat\tNOUN\t_\t_\t2\tnsubj\t_\t_\n"
                                     "2\tsleep\tsleep\tVERB\t_\t_\t0\troot\t_\t_\n\n")  # fmt: skip
     Path("frames.txt").write_text("the cat in a house sees  sees ['the cat']\n")
+    Path("pairs.csv").write_text("clean,corrupted\nthe cat sees,the dog sees\n")
     Path("classifier.safetensors").write_bytes(b"weights of a classifier")
     return tmp_path
 
@@ -85,6 +86,7 @@ CHANGES = {
     "treebank": lambda: append("trees.conllu", "1\tgo\tgo\tVERB\t_\t_\t0\troot\t_\t_\n\n"),
     "frames": lambda: append("frames.txt", "a house with the cat falls  falls ['a house']\n"),
     "classifier": lambda: append("classifier.safetensors", "!"),
+    "pairs": lambda: append("pairs.csv", "a cat,a dog\n"),
     "tagger": lambda: setattr(Tagger, "version", "2"),
 }
 
@@ -135,6 +137,9 @@ CASES = {
     "layer-removal": ("model", {}, {}),
     "head-importance": ("model", {}, {}),
     "predictors": ("model", {}, {}),
+    "patching": ("model", {}, {}),
+    "patching, of a file": ("tuned", {"pairs": "pairs.csv"}, {
+        "patching.patch": MODEL | {"pairs"}}),
     "mdl-probing": ("model", {}, {"mdl-probing.code": LEARNS, "mdl-probing.compare": LEARNS}),
     "layer-similarity": ("model", {"finetune": True, "edit": "remove(1)"}, {}),
     "lens": ("model", {}, {"lens.fit": MODEL | {"training rows"}}),

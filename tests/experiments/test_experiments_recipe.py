@@ -39,6 +39,7 @@ TRAINED = {
     "layer-similarity": {"finetune": True},
     "head-importance": {},
     "predictors": {},
+    "patching": {"finetune": True, "tries": 2},
 }
 TIMED = (
     "speed", "speed_low", "speed_high", "latency_ms", "milliseconds", "batch_ms", "text_ms",

@@ -29,6 +29,7 @@ FOLDERS = {
     "layer-similarity": "field.layer_similarity",
     "head-importance": "field.head_importance",
     "predictors": "field.predictors",
+    "patching": "field.patching",
     "lens": "field.lens",
     "mdl-probing": "field.mdl_probing",
 }

@@ -75,6 +75,30 @@ class Chunk:
         before += (group.start - own.start) // own.length
         return self.texts[before : before + group.n_texts]
 
+    def chosen(self, texts: IntArray) -> tuple[Chunk, IntArray]:
+        """Some of its texts by their place in it, any number of times; and which rows theirs are.
+
+        chunk.chosen(np.array([0, 0, 2]))   # the first text twice, then the third
+        """
+        lengths = np.repeat(
+            [group.length for group in self.groups], [group.n_texts for group in self.groups]
+        )
+        starts, taken = np.cumsum(lengths) - lengths, lengths[texts]
+        within = np.arange(taken.sum()) - np.repeat(np.cumsum(taken) - taken, taken)
+        rows = np.repeat(starts[texts], taken) + within
+        on_device = torch.from_numpy(rows).to(self.ids.device)
+        chosen = replace(
+            self,
+            ids=self.ids[on_device],
+            positions=self.positions[on_device],
+            segments=self.segments[on_device],
+            groups=_groups(taken),
+            texts=self.texts[texts],
+            tokens=self.tokens[rows],
+            targets=None if self.targets is None else self.targets[on_device],
+        )
+        return chosen, rows
+
     def repeated(self, times: int) -> Chunk:
         """The chunk with every group there ``times`` times: group → variant → text → position."""
         if times == 1:

@@ -1,0 +1,1 @@
+"""Where the states hold the answer: the experiment ``patching``."""
