@@ -6,7 +6,7 @@ import pytest
 
 from microtome.errors import RequestError
 from microtome.experiments import find_experiment
-from microtome.experiments.field.lens.report import agrees_from, finding
+from microtome.experiments.field.lens.report import NAMES, agrees_from, finding, nats
 from microtome.tasks import DataSpec
 from support.experiment_rows import study_here
 from support.labelled_texts import write_rows
@@ -95,9 +95,10 @@ def test_rows_agree_with_decoding_at_their_ends_and_with_themselves(model, tmp_p
             gap = rows["control", row["depth"]]["kl"] - row["kl"]
             assert row["below_control"] == pytest.approx(gap)
     assert rows["lens", 1]["fit_kl"] <= rows["lens", 1]["fit_kl_before"]
-    curve, agreement, table, text = EXPERIMENT.views(part.rows)
+    curve, agreement, text, table, back = EXPERIMENT.views(part.rows)
     assert [series.is_control for series in curve.series] == [False, False, True]
-    assert len(table.rows) == len(agreement.series[0].x) == 4
+    assert len(table.rows) == len(back.rows) == len(agreement.series[0].x) == 4
+    assert EXPERIMENT.headline(part.rows).sentence in part.finding
     assert len(text.decoded) == 2 * 4
 
 
@@ -187,15 +188,42 @@ def test_a_depth_agrees_where_all_after_it_do():
     assert agrees_from([{"agreement": a, "depth": d} for d, a in enumerate((0.9, 0.8))]) is None
 
 
-def test_the_finding_leads_with_the_depths_and_claims_nothing_that_the_control_does_too():
-    clear = finding(curves((0.2, 0.95, 0.95, 1, 1), (0.2, 0.3, 0.3, 0.2, 0.1), 0.5))
+def test_the_finding_leads_with_what_the_control_can_not_do():
+    never, soon = (0.2, 0.3, 0.3, 0.2, 0.1), (0.2, 0.95, 0.95, 1, 1)
+    clear = finding(curves(soon, never, 0.5))
     assert clear.startswith(
-        "Through the lens nine in ten tokens have the last depth's top token from depth 1 of 4 on;"
-        " read directly, only at the last depth, 4; with a map fitted to random blocks, at no depth"
+        "All 3 inner depths hold more of what the last one says than a map fitted to random blocks"
+        " finds. Half-way, at depth 2, its KL from the last depth is 0.50 (0.40 to 0.60) nats"
     )
-    assert "at depth 2, the KL from the last depth is 0.50 (0.40 to 0.60) nats" in clear
     assert "1,234 tokens, 50 texts" in clear
-    assert clear.endswith("surely closer than this control at 3 of 3 inner depths.")
-    alike = finding(curves((0.2, 0.95, 0.95, 1, 1), (0.2, 0.95, 0.95, 0.95, 0.95), 0.0))
-    assert "so these depths show what the map does, not the layers." in alike
+    assert clear.endswith(
+        "top token from depth 1 of 4 on through the lens, only at that depth directly, and at no"
+        " depth with random blocks."
+    )
+    alike = finding(curves(soon, soon, 0.0))
+    assert alike.startswith("No inner depth holds more")
     assert "nothing is claimed about the layers" in alike
+    assert alike.endswith("the top token shows what a map does, not the layers.")
+
+
+def test_only_depths_that_are_surely_closer_are_claimed():
+    rows = curves((0.2, 0.3, 0.3, 0.3, 1), (0.2, 0.3, 0.3, 0.2, 0.1), 0.05)
+    for one in rows:
+        if one["reading"] == "lens" and one["depth"] == 3:
+            one |= {"below_control": 0.2, "below_control_low": 0.1}
+    assert finding(rows).startswith("Of 3 inner depths, 3 holds more of what the last one says")
+    assert "of the others nothing is claimed" in finding(rows)
+
+
+def test_a_model_of_one_layer_has_words_too():
+    rows = [row(name, depth, depth, 1.0 - depth, layers=1) for name in NAMES for depth in (0, 1)]
+    assert finding(rows).startswith("The model has no inner depth")
+
+
+def test_small_divergences_keep_two_digits():
+    assert [nats(value) for value in (3.257, 0.131, 0.0174, 0.0)] == [
+        "3.26",
+        "0.13",
+        "0.017",
+        "0.00",
+    ]
