@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -234,11 +235,11 @@ def experiment_table() -> str:
     return _table(rows)
 
 
-def results() -> str:
-    """The papers' claims, judged from the rows in docs/results."""
+def results(authors: str = "") -> str:
+    """The papers' claims, judged from the rows in docs/results; without authors, their counts."""
     import results as stored_results
 
-    return stored_results.page()
+    return stored_results.page(authors) if authors else stored_results.overview()
 
 
 def headlines() -> str:
@@ -263,6 +264,9 @@ PARTS: dict[str, Callable[[], str]] = {
     "jobs": jobs,
     "experiments": experiment_table,
     "results": results,
+    "results-kao": partial(results, "Kao"),
+    "results-singh": partial(results, "Singh"),
+    "results-kovaleva": partial(results, "Kovaleva"),
     "headlines": headlines,
     "python": python_reference,
 }

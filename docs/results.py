@@ -1,8 +1,8 @@
-"""The claims of docs/results.md, judged anew from the rows that are committed in docs/results.
+"""The claims of docs/results*.md, judged anew from the rows that are committed in docs/results.
 
     python docs/results.py store RUN NAME --command "microtome run …"    keep the rows of a run
     python docs/results.py show NAME                                     its claims and verdicts
-    python docs/generate.py                                              write docs/results.md
+    python docs/generate.py                                              write docs/results*.md
 
 A file holds the tidy rows of one run without text of data sets, and in its metadata the command and
 the hashes of model and data. Models are named by their folder's name: no path is stored.
@@ -129,26 +129,54 @@ def _answers(rows: Sequence[Mapping[str, Any]], request: Mapping[str, Any]) -> A
     return together | {key: single[key] for key in single if key not in together}
 
 
-def page() -> str:
-    """The generated part of docs/results.md: a table for each paper, then the runs."""
-    every = stored_rows.stored()
+RUNS = "results.md#runs"
+
+
+def page(authors: str = "") -> str:
+    """The tables of the papers by ``authors``, of all unless named, then the runs."""
+    parts = []
+    for paper, of_paper in _by_paper().items():
+        if not paper.startswith(authors):
+            continue
+        parts.append(f"## {paper}\n\n{_counted(of_paper)}\n")
+        for claim in (claim for claim in CLAIMS if claim.paper == paper):
+            of_claim = [line for line in of_paper if line.claim == claim]
+            parts += [_claim_part(claim, of_claim)] if of_claim else []
+    return "\n".join(parts if authors else [*parts, _runs_part()])
+
+
+def overview() -> str:
+    """The generated part of docs/results.md: what each paper's page counts, then the runs."""
+    counts = []
+    for paper, lines in _by_paper().items():
+        place = f"results-{paper.partition(' ')[0].lower()}.md#{_anchor(paper)}"
+        counts.append(f"- [{paper}]({place}): {_counted(lines)}")
+    return "\n".join([*counts, "", _runs_part()])
+
+
+def _anchor(heading: str) -> str:
+    letters = "".join(c for c in heading.lower() if c.isalnum() or c in " -_")
+    return letters.strip().replace(" ", "-")
+
+
+def _by_paper() -> dict[str, list[Judged]]:
+    """What is known of each paper that any run is about, in the papers' order."""
     # Papers share experiments: what two runs answer alike is listed once.
     lines = list(
         {
             (line.claim, line.answer, line.model, line.task): line
-            for results in reversed(every)
+            for results in reversed(stored_rows.stored())
             for line in judged(results)
         }.values()
     )
-    parts = []
-    for paper in dict.fromkeys(claim.paper for claim in CLAIMS):
-        of_paper = [line for line in lines if line.claim.paper == paper]
-        if of_paper:
-            parts.append(f"## {paper}\n\n{_counted(of_paper)}\n")
-        for claim in (claim for claim in CLAIMS if claim.paper == paper):
-            of_claim = [line for line in of_paper if line.claim == claim]
-            parts += [_claim_part(claim, of_claim)] if of_claim else []
-    return "\n".join([*parts, f"## Runs\n\n{_runs_table(every)}"])
+    papers = {
+        claim.paper: [ln for ln in lines if ln.claim.paper == claim.paper] for claim in CLAIMS
+    }
+    return {paper: of_paper for paper, of_paper in papers.items() if of_paper}
+
+
+def _runs_part() -> str:
+    return f"## Runs\n\n{_runs_table(stored_rows.stored())}"
 
 
 HEADLINES = (
@@ -193,7 +221,7 @@ def _claim_part(claim: Claim, lines: Sequence[Judged]) -> str:
             [
                 line.model or "together", line.task or "–", answer.words, answer.interval or "–",
                 answer.verdict or "–", "–" if line.n is None else f"{line.n:,}",
-                str(len(line.seeds) or "–"), f"[{line.results}](#runs)",
+                str(len(line.seeds) or "–"), f"[{line.results}]({RUNS})",
             ]
         )  # fmt: skip
     noted = f" ({claim.note})" if claim.note else ""

@@ -1,4 +1,4 @@
-"""The long claims about fine-tuning, on real data: figures for docs/training.md.
+"""The long claims about fine-tuning, on real data: figures for docs/training-figures.md.
 
 python studies/finetuning.py [--only sst2|trainer|mrpc|squad2|probes] [--seeds 0,1,2]
 

@@ -1,4 +1,4 @@
-"""The studies of docs/experiments-kao.md: `python studies/kao.py [NAME…] [--out DIR]`.
+"""The studies of docs/figures-kao.md: `python studies/kao.py [NAME…] [--out DIR]`.
 
 Every study is one `microtome run` into a folder of its own: killed, it resumes with the same
 command. Real data is read from MICROTOME_TEST_DATA, or ../shared; a study whose data isn't there is

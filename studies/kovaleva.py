@@ -1,4 +1,4 @@
-"""Kovaleva et al. on all-MiniLM and real data: figures for docs/experiments-kovaleva.md.
+"""Kovaleva et al. on all-MiniLM and real data: figures for docs/figures-kovaleva.md.
 
 python studies/kovaleva.py [--only NAME] [--limit 200]
 

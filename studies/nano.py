@@ -1,4 +1,4 @@
-"""The embedded models against what they should be: figures for docs/models.md.
+"""The embedded models against what they should be: figures for docs/embedded-models.md.
 
     python studies/nano.py curves    decoding of held-out text, with control
     python studies/nano.py sst2      nano-bert against its shape untrained

@@ -1,4 +1,4 @@
-"""The studies of docs/experiments-singh.md: `python studies/singh.py [NAME…]`.
+"""The studies of docs/figures-singh.md: `python studies/singh.py [NAME…]`.
 
 Every study is one `microtome run` into a folder of its own: killed, it goes on with the same
 command. Real data is read from MICROTOME_TEST_DATA, or ../shared; a study whose data isn't there is

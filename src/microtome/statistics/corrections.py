@@ -136,7 +136,7 @@ class _Scale:
 
     ``full`` studentises: loud variants don't drown quiet ones, but a variant that really gains is
     loud for that very reason. ``none`` is the reverse. ``moderated`` adds the typical variant's
-    spread to each and does well in both cases (docs/statistics.md has the simulation).
+    spread to each and does well in both cases (docs/statistics-checked.md has the simulation).
     """
 
     each: FloatArray  # (V,)
