@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shlex
+from pathlib import Path
 
 import pytest
 import torch
@@ -83,12 +85,18 @@ def test_an_operation_from_the_first_text_to_the_saved_folder(
 
         page.get_by_role("button", name="Save").click()
         page.get_by_label("Name of a new folder").fill("cut")
+        command = shlex.split(page.locator("dialog pre").inner_text())
         seen.named("button", "Save").click()
         page.locator(".checks li").first.wait_for()
         assert page.locator(".checks li.failed").count() == 0
         assert page.locator("#saved-path").inner_text() == str((saved / "cut").resolve())
         assert seen.problems == []
 
+    out, again = Path(command[-1]), run_quietly([*command[1:-1], saved / "again"], capsys)
+    assert out == saved / "cut", "the command that is shown does the same"
+    assert again["edits"] == ["remove(1)", "disable(0.2)"]
+    weights = "model.safetensors"
+    assert (out / weights).read_bytes() == (saved / "again" / weights).read_bytes()
     plain = shares(saved / "cut", TEXT)
     assert edited == pytest.approx(plain, abs=5.1e-4)
     assert max(abs(plain[label] - share) for label, share in shares(model, TEXT).items()) > 0.01

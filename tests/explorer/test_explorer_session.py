@@ -16,11 +16,9 @@ from microtome.cli import run
 from microtome.cli.option_groups import spec_of
 from microtome.edits import Edits
 from microtome.errors import EditError, ModelError, RequestError
-from microtome.explorer.rows import label_text
 from microtome.explorer.session import Session, SessionRequest
 from microtome.explorer.texts import LARGEST_SMALL_MAP
 from microtome.tasks import DataSpec
-from microtome.tasks.task import Answer, Task
 from support.eager_maps import eager_maps
 from support.explorer.client import nothing_told
 from support.tiny import AUTO_CLASSES
@@ -244,32 +242,6 @@ def test_what_a_model_can_not_do_is_said(family, head, lacking, tmp_path):
             session.stacked("disable(0.1)")
 
 
-@pytest.mark.parametrize(
-    ("n_labels", "expected"), [(1, ["relevant"]), (2, ["not relevant", "relevant"])]
-)
-def test_a_reranker_without_names_answers_relevance(n_labels, expected, tmp_path):
-    """Labels that are the rows' numbers would be taken for them."""
-    model = checkpoint(tmp_path / "model", "bert", "classification", num_labels=n_labels)
-    file = tmp_path / "rows.csv"
-    file.write_text(f"text,pair,label\n{TEXT},{PAIR},1\n{TEXT},{TEXT},0\n")
-    rows = DataSpec(path=file, kind="reranking", pair_column="pair")
-    session = Session(SessionRequest(str(model), rows))
-    assert session.about()["job"] == "reranking"
-    shown = session.text(TEXT, PAIR, session.stacked("")[0])["after"]
-    assert [each["label"] for each in shown] == expected
-    if n_labels == 2:
-        assert sum(each["share"] for each in shown) == pytest.approx(1)
-
-
-def test_labels_read_as_words():
-    answers = (Answer("a bird", 3), Answer("bird", 5), Answer("a bird", 20))
-    spans = Task("spans", "spans", (), "")
-    tags = Task("tags", "tokens", (), "", labels=("O", "B-X"))
-    assert label_text(spans, answers) == "a bird / bird"
-    assert label_text(spans, ()) == "no answer"
-    assert label_text(tags, (0, 1, 1)) == "O B-X B-X"
-
-
 def test_without_rows_a_masked_lm_is_scored_on_words_of_an_embedded_task():
     session = Session(SessionRequest("nano-bert"))
     found = session.score(session.stacked("")[0], nothing_told)
@@ -310,6 +282,7 @@ def test_a_pooled_encoder_is_saved_as_a_folder_of_sentence_transformers(tmp_path
     model = checkpoint(tmp_path / "encoder", "bert", "none")
     session = Session(SessionRequest(str(model), DataSpec(pooling="mean"), out=tmp_path))
     assert session.job == "embedding"
+    assert session.about()["operate"] is None, "it has no --pooling"
     edits, _ = session.stacked("remove(1)")
     shown = session.text(TEXT, PAIR, edits)["after"][0]["share"]
     one, two = SentenceTransformer(session.save(edits, "pooled")["out"]).encode([TEXT, PAIR])

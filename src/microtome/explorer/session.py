@@ -121,9 +121,18 @@ class Session:
             "shared": self.rules.rules.shared, "first_copied": self.rules.rules.first_copied,
             "readout": self.reader.readout, "mask": self.tokenizer.mask_token,
             "can": self._abilities(), "data": data, "second": self.request.second,
-            "out": str(self.request.out.resolve()),
+            "out": str(self.request.out.resolve()), "operate": self._operate_options,
             "run": None if self.run is None else self.run.about(),
         }  # fmt: skip
+
+    @property
+    def _operate_options(self) -> list[str] | None:
+        """The options with which ``operate`` saves what Save does; None where it has none."""
+        request = self.request
+        if request.rows.pooling is not None:
+            return None
+        revision = [] if request.revision is None else ["--revision", request.revision]
+        return [*revision, *(["--allow-pickle"] if request.allow_pickle else [])]
 
     def _abilities(self) -> dict[str, Any]:
         """What works on this model, and why the rest doesn't."""

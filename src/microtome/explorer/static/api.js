@@ -5,7 +5,7 @@
 /** @typedef {{disable?: boolean, single_heads?: boolean, depth?: boolean, decode?: boolean, score?: boolean, save?: boolean, why?: Record<string, string>}} Can */
 /** @typedef {{edit: string, order: number[], disabled: [number, number][], layers: number, base_layers?: number, other: string[], problem: Problem | null}} Stack */
 /** @typedef {{task: string, n: number, primary: string, kind: string, notes: string[]}} Data */
-/** @typedef {{model: string | null, family: string, job: string, layers: number, heads: number, labels: string[], max_length: number, mask: string | null, can: Can, most_layers?: number, shared?: boolean, data: Data | null, second: string | null, run: any}} Model */
+/** @typedef {{model: string | null, family: string, job: string, layers: number, heads: number, labels: string[], max_length: number, mask: string | null, can: Can, most_layers?: number, shared?: boolean, data: Data | null, second: string | null, out: string, operate: string[] | null, run: any}} Model */
 /** @typedef {{label: string, share: number, token?: number}} Prediction */
 /** @typedef {{depth: number, tokens: string[], right: boolean[], control?: boolean[]}} Depth */
 /** @typedef {"labels" | "number" | "tags" | "span" | "similarity" | "words" | "none"} Kind */

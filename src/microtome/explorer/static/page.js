@@ -107,7 +107,7 @@ function bar(save, model) {
     const problem = at("edit-problem");
     problem.hidden = table.problem === null;
     problem.textContent = table.problem
-      ? [table.problem.message, table.problem.hint].filter(Boolean).join(". ")
+      ? [table.problem.message, table.problem.hint].filter(Boolean).join("; ")
       : "";
     field.setAttribute("aria-invalid", String(table.problem !== null));
   };
@@ -147,7 +147,7 @@ function keys() {
 
 /** @param {string} message @param {string} [hint] */
 function stop(message, hint) {
-  at("gone").textContent = [message, hint].filter(Boolean).join(". ");
+  at("gone").textContent = [message, hint].filter(Boolean).join("; ");
   at("gone").hidden = false;
 }
 

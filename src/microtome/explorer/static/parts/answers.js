@@ -26,7 +26,8 @@ export function answers(reading, about) {
       ),
     ];
   if (!after.length) return [];
-  if (kind === "tags" || kind === "words") return [perToken(reading)];
+  if (kind === "tags") return [tags(reading)];
+  if (kind === "words") return [guesses(reading)];
   if (kind === "number" || kind === "similarity") return [values(before, after)];
   return [headline(before, after, about), shares(before, after)];
 }
@@ -147,51 +148,93 @@ function values(before, after) {
   );
 }
 
-/** Labels of tokens, or words at masks: one column per token that has an answer. @param {Reading} reading */
-function perToken({ tokens, before, after }) {
-  const places = [...new Set(before.map((one) => Number(one.token)))];
-  const at = (/** @type {Prediction[]} */ all, /** @type {number} */ place) =>
-    all.filter((one) => one.token === place);
-  const ranks = Math.max(...places.map((place) => at(before, place).length), 1);
-  const line = (
-    /** @type {string} */ name,
-    /** @type {Prediction[]} */ all,
-    /** @type {number} */ rank,
-  ) =>
+/** The places of a text that have an answer. @param {Prediction[]} all */
+const placesOf = (all) => [...new Set(all.map((one) => Number(one.token)))];
+
+/** Labels of tokens: one column per token that has one. @param {Reading} reading */
+function tags({ tokens, before, after }) {
+  const places = placesOf(before);
+  const was = new Map(before.map((one) => [one.token, one.label]));
+  const line = (/** @type {string} */ name, /** @type {Prediction[]} */ all) =>
     h(
       "tr",
       {},
-      h("th", { scope: "row" }, rank ? "" : name),
+      h("th", { scope: "row" }, name),
       ...places.map((place) => {
-        const one = at(all, place)[rank];
+        const one = all.find((each) => each.token === place);
         if (!one) return h("td", {}, "–");
-        const changed = all === after && one.label !== at(before, place)[rank]?.label;
-        return h(
-          "td",
-          { title: `${percent(one.share)} %` },
-          changed ? h("mark", {}, said(one.label)) : said(one.label),
-          ranks > 1 ? h("span", { class: "soft" }, ` ${percent(one.share)} %`) : null,
-        );
+        const text = said(one.label);
+        const title = `${percent(one.share)} %`;
+        return h("td", { title }, one.label === was.get(place) ? text : h("mark", {}, text));
       }),
     );
-  const every = Array.from({ length: ranks }, (_, rank) => rank);
+  const heads = places.map((place) => h("th", { scope: "col" }, said(tokens[place] ?? "")));
   return scroll(
     "Answers by token",
     h(
       "table",
       { class: "sentences" },
+      h("thead", {}, h("tr", {}, h("td", {}), ...heads)),
+      h("tbody", {}, line("before", before), line("after", after)),
+    ),
+  );
+}
+
+/** Words at masks, likeliest first: two columns per mask, before and after. @param {Reading} reading */
+function guesses({ tokens, before, after }) {
+  const places = placesOf(before);
+  const columns = places.flatMap((place) =>
+    [before, after].map((all) => all.filter((one) => one.token === place)),
+  );
+  const cell = (
+    /** @type {Prediction[]} */ column,
+    /** @type {number} */ i,
+    /** @type {number} */ rank,
+  ) => {
+    const one = column[rank];
+    if (!one) return h("td", {}, "–");
+    const isNew = i % 2 === 1 && !columns[i - 1].some((each) => each.label === one.label);
+    return h(
+      "td",
+      {},
+      isNew ? h("mark", {}, said(one.label)) : said(one.label),
+      h("span", { class: "soft" }, ` ${percent(one.share)} %`),
+    );
+  };
+  const ranks = Math.max(...columns.map((column) => column.length));
+  return scroll(
+    "Words at the masks",
+    h(
+      "table",
+      { class: "guesses" },
       h(
         "thead",
         {},
         h(
           "tr",
           {},
-          h("td", {}),
-          ...places.map((place) => h("th", { scope: "col" }, said(tokens[place] ?? ""))),
+          ...places.map((place) =>
+            h(
+              "th",
+              { scope: "colgroup", colspan: 2 },
+              said(tokens[place] ?? ""),
+              h("span", { class: "soft" }, ` token ${place}`),
+            ),
+          ),
+        ),
+        h(
+          "tr",
+          {},
+          ...columns.map((_, i) => h("th", { scope: "col" }, i % 2 ? "after" : "before")),
         ),
       ),
-      h("tbody", {}, ...every.map((rank) => line("before", before, rank))),
-      h("tbody", {}, ...every.map((rank) => line("after", after, rank))),
+      h(
+        "tbody",
+        {},
+        ...Array.from({ length: ranks }, (_, rank) =>
+          h("tr", {}, ...columns.map((column, i) => cell(column, i, rank))),
+        ),
+      ),
     ),
   );
 }

@@ -47,8 +47,9 @@ export class SaveDialog {
       ),
       h("p", { class: "code" }, said(this.table.edit || "the model as it is")),
       h("div", { class: "field" }, h("label", { for: "folder" }, "Name of a new folder"), folder),
-      h("p", { class: "note" }, "The same on the command line:"),
-      h("pre", {}, command),
+      ...(this.model.operate
+        ? [h("p", { class: "note" }, "The same on the command line:"), h("pre", {}, command)]
+        : []),
       out,
       h(
         "div",
@@ -67,7 +68,9 @@ export class SaveDialog {
   #command(folder) {
     const quoted = (/** @type {string} */ text) =>
       /^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
-    return `microtome operate ${quoted(this.model.model ?? "MODEL")} ${quoted(this.table.edit)} --out ${quoted(folder || "DIR")}`;
+    const { model, out, operate } = this.model;
+    const parts = [model ?? "MODEL", this.table.edit, ...(operate ?? [])].map(quoted);
+    return `microtome operate ${parts.join(" ")} --out ${quoted(`${out}/${folder || "DIR"}`)}`;
   }
 
   /** @param {HTMLInputElement} folder @param {HTMLButtonElement} submit @param {HTMLElement} out */
@@ -112,7 +115,7 @@ export class SaveDialog {
         h(
           "p",
           { class: "problem", role: "alert" },
-          [refused.message, refused.hint].filter(Boolean).join(". "),
+          [refused.message, refused.hint].filter(Boolean).join("; "),
         ),
       );
     }

@@ -68,7 +68,7 @@ export class ScorePart {
       dispatchEvent(new CustomEvent("scored", { detail: { edit, score } }));
     } catch (error) {
       const refused = /** @type {Error & {hint?: string}} */ (error);
-      this.problem.textContent = [refused.message, refused.hint].filter(Boolean).join(". ");
+      this.problem.textContent = [refused.message, refused.hint].filter(Boolean).join("; ");
       this.problem.hidden = false;
     }
     this.#measured += 1;

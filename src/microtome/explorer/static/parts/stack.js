@@ -53,7 +53,7 @@ export class StackPart {
       this.#sharesWeights && why.single_heads,
     ].filter(Boolean);
     const isShared = this.can.depth === false || this.#sharesWeights;
-    replace(this.why, reasons.join(". "), ...(isShared ? [". ", this.#unshare()] : []));
+    replace(this.why, reasons.join("; "), ...(isShared ? [". ", this.#unshare()] : []));
     this.why.hidden = reasons.length === 0;
     this.list.style.setProperty("--heads", String(this.model.heads));
     const rows = shown(slices, stack.base_layers ?? this.model.layers);
@@ -216,7 +216,8 @@ export class StackPart {
       Delete: () => this.table.slices.length > 1 && this.#remove(i),
       d: () => this.#duplicate(i),
     };
-    const act = acts[/** @type {keyof typeof acts} */ (event.key)];
+    const key = event.key === "D" ? "d" : event.key;
+    const act = acts[/** @type {keyof typeof acts} */ (key)];
     if (!act || event.ctrlKey || event.metaKey) return;
     event.preventDefault();
     void act();

@@ -210,7 +210,7 @@ export class TextPart {
 
   /** @param {any} error */
   #refuse(error) {
-    this.problem.textContent = [error.message, error.hint].filter(Boolean).join(". ");
+    this.problem.textContent = [error.message, error.hint].filter(Boolean).join("; ");
     this.problem.hidden = false;
   }
 
