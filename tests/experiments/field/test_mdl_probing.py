@@ -16,8 +16,8 @@ from microtome.models import load, load_tokenizer
 from microtome.runs import run_here
 from microtome.tasks import DataSpec, open_training
 from microtome.training.probe.online_code import Blocks
+from support.by_definition import sent_by_scikit_learn
 from support.experiment_rows import study_here
-from support.naive_code import sent_by_scikit_learn
 from support.tiny import FAMILY_TYPES
 from support.training_rows import checkpoint, multilabel_rows, rows, tagged_rows
 
@@ -233,11 +233,20 @@ def made(lengths, *, rival=0.2):
 def test_the_finding_leads_with_the_depth_and_says_what_it_is_held_against():
     words = EXPERIMENT.finding(made([0.8, 0.5, 0.6]))
     assert words.startswith("Depth 1 of 2 describes the labels shortest: 0.500 bits (0.400 to 0.6")
-    assert "2.00 times shorter than the uniform code" in words
-    assert "it saves +0.200 bits (+0.100 to +0.300), and their shortest is 0.700 bits" in words
-    assert "The label frequencies alone take 0.900 bits" in words
-    assert "selectivity at that depth is +0.300 bits (+0.250 to +0.350)" in words
-    assert "picked on the same 100 rows; its interval holds depth 2, too." in words
+    assert "per label, saving +0.200 bits (+0.100 to +0.300) against random blocks. " in words
+    assert "The uniform code is 2.00 times as long" in words
+    assert "frequencies alone take 0.900 bits (0.800 to 1.000)" in words
+    assert "random blocks at their shortest, depth 1, 0.700. " in words
+    assert "the selectivity is +0.300 bits (+0.250 to +0.350)" in words
+    assert words.endswith("the same 100 rows, and its interval holds those of depths 1-2.")
     assert words.count(". ") == 2
-    assert "indistinguishable from random" in EXPERIMENT.finding(made([0.8, 0.5], rival=0.05))
+    close = EXPERIMENT.finding(made([0.8, 0.5], rival=0.05))
+    assert "per label, indistinguishable from random blocks at that depth. " in close
     assert EXPERIMENT.finding(made([0.95, 0.92])).startswith("No depth describes the labels in few")
+
+
+def test_the_headline_has_the_numbers_of_the_finding():
+    told = EXPERIMENT.headline(made([0.8, 0.5, 0.6]))
+    assert EXPERIMENT.finding(made([0.8, 0.5, 0.6])).startswith(told.sentence)
+    assert [card.value for card in told.cards] == ["0.500", "+0.200", "2.00×", "0.900", "+0.300"]
+    assert told.sure.startswith("Measured in 1 order of the rows; the depth was picked")

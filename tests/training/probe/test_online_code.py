@@ -15,7 +15,7 @@ from microtome.training.probe.online_code import (
     frequency_code,
     online_code,
 )
-from support.naive_code import sent_by_scikit_learn
+from support.by_definition import sent_by_scikit_learn
 
 N = 400
 

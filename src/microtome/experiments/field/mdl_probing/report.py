@@ -100,65 +100,72 @@ def shortest(rows: TidyRows, encoder: str = PRETRAINED) -> TidyRow:
 
 
 def finding(rows: TidyRows) -> str:
-    """Which depth describes the labels shortest, and what the controls take there."""
-    best, alone = shortest(rows), without_states(rows, FREQUENCIES)
-    n_layers = max(row["depth"] for row in coded(rows, PRETRAINED))
-    if best["bits_per_label"] >= alone["bits_per_label"]:
-        return (
-            "No depth describes the labels in fewer bits than their frequencies alone, which take"
-            f" {_bits(alone['bits_per_label'])} per label; depth {best['depth']} of {n_layers}"
-            f" takes {_measured(best, 'bits_per_label')} ({best['n']:,} {best['unit']})."
-        )
+    """Which depth describes the labels shortest, what the controls take, and how sure that is."""
+    if not describes(rows):
+        return f"{answer(rows)}."
+    best, rival = shortest(rows), shortest(rows, RANDOM)
     return (
-        f"Depth {best['depth']} of {n_layers} describes the labels shortest:"
-        f" {_measured(best, 'bits_per_label')} per label, {best['compression']:.2f} times shorter"
-        f" than the uniform code; {_against_random(rows, best)}."
-        f" The label frequencies alone take {_bits(alone['bits_per_label'])}; against random labels"
-        f" the selectivity at that depth is {_measured(best, 'selectivity', sign=True)}."
-        f" The depth was picked on the same {best['n']:,} {best['unit']}{_as_short(rows, best)}."
+        f"{answer(rows)}. The uniform code is {best['compression']:.2f} times as long, the label"
+        f" frequencies alone take {bits_of(without_states(rows, FREQUENCIES), 'bits_per_label')},"
+        f" and random blocks at their shortest, depth {rival['depth']},"
+        f" {number(rival['bits_per_label'])}. Against random labels the selectivity is"
+        f" {bits_of(best, 'selectivity', sign=True)}; {how_sure(rows)}."
     )
 
 
-def _as_short(rows: TidyRows, best: TidyRow) -> str:
-    """The other depths that are as short, so far as the interval of the shortest tells."""
-    if best["high"] is None:
-        return ""
+def describes(rows: TidyRows) -> bool:
+    """Whether the states of some depth save anything against the labels' frequencies."""
+    alone = without_states(rows, FREQUENCIES)
+    return bool(shortest(rows)["bits_per_label"] < alone["bits_per_label"])
+
+
+def answer(rows: TidyRows) -> str:
+    """The shortest depth, and its difference from random blocks; or that there is none."""
+    best = shortest(rows)
+    depth = f"depth {best['depth']} of {max(row['depth'] for row in coded(rows, PRETRAINED))}"
+    length = f"{bits_of(best, 'bits_per_label')} per label"
+    if not describes(rows):
+        alone = number(without_states(rows, FREQUENCIES)["bits_per_label"])
+        return (
+            f"No depth describes the labels in fewer bits than their frequencies alone, {alone}:"
+            f" {depth} takes {length} ({best['n']:,} {best['unit']})"
+        )
+    start = f"{depth.capitalize()} describes the labels shortest: {length}"
+    low, high = best["saved_low"], best["saved_high"]
+    if low is not None and low <= 0 <= high:
+        return f"{start}, indistinguishable from random blocks at that depth"
+    return f"{start}, saving {bits_of(best, 'saved', sign=True)} against random blocks"
+
+
+def how_sure(rows: TidyRows) -> str:
+    """That the depth was picked on what it is measured on, and which others are as short."""
+    best = shortest(rows)
+    words = f"the depth was picked on the same {best['n']:,} {best['unit']}"
     alike = [
         row["depth"]
         for row in by_depth(coded(rows, PRETRAINED))
-        if row["bits_per_label"] <= best["high"] and row["depth"] != best["depth"]
+        if best["high"] is not None and row["bits_per_label"] <= best["high"]
     ]
-    depths = f"depth{'s' if len(alike) > 1 else ''} {format_ranges(alike)}"
-    return f"; its interval holds {depths}, too" if alike else ""
+    if len(alike) < 2:
+        return words
+    depths = format_ranges(alike).replace(",", ", ")
+    return f"{words}, and its interval holds those of depths {depths}"
 
 
-def _against_random(rows: TidyRows, best: TidyRow) -> str:
-    """The difference from random blocks at that depth, and at the depth that is best for them."""
-    sure = best["saved_low"] is None or not best["saved_low"] <= 0 <= best["saved_high"]
-    rival = shortest(rows, RANDOM)
-    saved = f"it saves {_measured(best, 'saved', sign=True)}"
-    if not sure:
-        return f"indistinguishable from random blocks, against which {saved}"
-    return (
-        f"against random blocks at that depth {saved}, and their shortest is"
-        f" {_bits(rival['bits_per_label'])} at depth {rival['depth']}"
-    )
-
-
-def _measured(row: TidyRow, column: str, *, sign: bool = False) -> str:
+def bits_of(row: TidyRow, column: str, *, sign: bool = False) -> str:
     """0.412 bits (0.380 to 0.441), or +0.310 bits (+0.280 to +0.340)."""
+    ends = interval_of(row, column, sign=sign)
+    return f"{number(row[column], sign=sign)} bits" + (f" ({ends})" if ends else "")
+
+
+def interval_of(row: TidyRow, column: str, *, sign: bool = False) -> str:
+    """0.380 to 0.441; empty where there is no interval."""
     low, high = (row[end] for end in ENDS[column])
-    shown = f"{_number(row[column], sign=sign)} bits"
-    if low is None:
-        return shown
-    return f"{shown} ({_number(low, sign=sign)} to {_number(high, sign=sign)})"
+    return "" if low is None else f"{number(low, sign=sign)} to {number(high, sign=sign)}"
 
 
-def _bits(value: float) -> str:
-    return f"{_number(value)} bits"
-
-
-def _number(value: float, *, sign: bool = False) -> str:
+def number(value: float, *, sign: bool = False) -> str:
+    """A number of bits: 0.412, +0.310, −0.020."""
     return f"{value:+.3f}".replace("-", "−") if sign else f"{value:.3f}"
 
 
