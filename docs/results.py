@@ -149,14 +149,9 @@ def overview() -> str:
     """The generated part of docs/results.md: what each paper's page counts, then the runs."""
     counts = []
     for paper, lines in _by_paper().items():
-        place = f"results-{paper.partition(' ')[0].lower()}.md#{_anchor(paper)}"
+        place = f"results-{paper.partition(' ')[0].lower()}.md"
         counts.append(f"- [{paper}]({place}): {_counted(lines)}")
     return "\n".join([*counts, "", _runs_part()])
-
-
-def _anchor(heading: str) -> str:
-    letters = "".join(c for c in heading.lower() if c.isalnum() or c in " -_")
-    return letters.strip().replace(" ", "-")
 
 
 def _by_paper() -> dict[str, list[Judged]]:
