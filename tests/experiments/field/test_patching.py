@@ -88,15 +88,15 @@ FROM_2 = (
     " 1 of 4: there they restore 70.0 % (60.0 to 80.0). Left out"
 )
 AT_4 = (
-    "After one layer the changed tokens restore 30.0 % (20.0 to 40.0); above, no single position"
-    " holds half of it. The first token holds it at depth 4 alone, where the head reads it: one"
-    " depth before, its clean state restores 45.0 % (35.0 to 55.0). Left out"
+    "After one layer the changed tokens restore 30.0 % (20.0 to 40.0); above, no position holds"
+    " half of it on average. The first token holds it at depth 4 alone, where the head reads it:"
+    " one depth before, its clean state restores 45.0 % (35.0 to 55.0). Left out"
 )
 UP_TO_1 = (
     "The changed tokens carry the answer up to depth 1 of 4: there they restore 60.0 % (50.0 to"
-    " 70.0); above, no single position holds half of it. The first token holds it at depth 4 alone"
+    " 70.0); above, no position holds half of it on average. The first token holds it at depth 4"
 )
-NOWHERE = "holds half of it. At depth 4, the last, no single position holds it. Left out"
+NOWHERE = "holds half of it on average. At depth 4, the last, no single position holds it. Left out"
 
 
 @pytest.mark.parametrize(
@@ -117,6 +117,16 @@ def test_the_finding_says_where_the_answer_is(first, changed, words, summary):
     assert (found["reads"], found["carried_from"], found["changed_until"]) == summary
     assert found["left_out"] == {"why": 3}
     assert len(told.split(". ")) <= 4
+
+
+def test_a_page_begins_with_the_finding_and_the_two_depths():
+    found = EXPERIMENT.headline(handmade((0, 0.2, 0.6, 0.9, 1), (1, 0.7, 0.3, 0.1, 0), n_left=3))
+    assert found.sentence.startswith("From depth 2 of 4 on")
+    assert [(card.value, card.note) for card in found.cards] == [
+        ("from depth 2", "60.0 % (50.0 to 70.0) there"),
+        ("to depth 1", "70.0 % (60.0 to 80.0) there"),
+        ("1", "3 more left out"),
+    ]
 
 
 @pytest.fixture
@@ -153,10 +163,13 @@ def test_a_classifier_has_shares_by_depth_and_position_and_a_page(subject, tmp_p
     assert part.finding.split()[0] in ("From", "The", "After")
 
 
-def test_pairs_that_were_made_are_a_file_that_gives_the_same_shares_again(subject, tmp_path):
+@pytest.mark.parametrize("head", ["classification", "mlm"])
+def test_pairs_that_were_made_are_a_file_that_gives_the_same_shares_again(subject, head, tmp_path):
+    if head == "mlm":
+        subject = subject_of(str(checkpoint(tmp_path / "lm")), subject.data)
     (trial,) = EXPERIMENT.plan(subject, EXPERIMENT.settings({"tries": 2, "n_pairs": 6}))
     made = run_here(trial).rows
-    names = ["clean", "corrupted"]
+    names = ["clean", "corrupted", *(["answer"] if head == "mlm" else [])]
     file = tmp_path / "pairs.csv"
     with file.open("w", newline="") as stream:
         lines = [[row[name] for name in names] for row in made if row["stage"] == "pair"]
@@ -207,7 +220,8 @@ def model_with(kind, folder):
         ("embedder", "micro-similarity", {}, "micro-similarity is similarity"),
         ("embedder", "micro-retrieval", {}, "micro-retrieval is retrieval"),
         ("mlm", "micro-tagging", {}, "micro-tagging is tokens"),
-        ("mlm", None, {}, "this experiment needs rows"),
+        ("mlm", None, {}, "patching needs pairs of texts, or rows to make them of"),
+        ("classification", None, {"pairs": True}, "answer and other are words at"),
         ("none", None, {"pairs": True}, "has no answer before it is fine-tuned"),
         ("classification", "micro-sentiment", {"tries": 0}, "--tries must be 1 or more, got 0"),
         ("classification", "micro-sentiment", {"least": 1}, "--least must be from 0 to below 1"),
@@ -216,7 +230,7 @@ def model_with(kind, folder):
 def test_what_has_no_answer_is_refused_in_a_line(tmp_path, kind, task, settings, message):
     if "pairs" in settings:
         file = tmp_path / "pairs.csv"
-        file.write_text("clean,corrupted\na cat,a dog\n")
+        file.write_text("clean,corrupted,answer\na cat,a dog,yes\n")
         settings = {"pairs": str(file)}
     model = model_with(kind, tmp_path / "model")
     subject = subject_of(str(model), DataSpec(task, limit=8), needs_rows=False)

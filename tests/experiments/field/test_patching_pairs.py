@@ -229,14 +229,6 @@ def test_pairs_whose_answers_hardly_differ_are_left_out(tmp_path):
         prepared_pairs(adapt(model), encoder(), [TextPair("a", "a", 0)], least=0.0)
 
 
-def test_a_classifier_refuses_words_at_a_mask():
-    with pytest.raises(DataError, match="answer and other are words at"):
-        prepared_pairs(
-            adapt(tiny_model("bert", "classification")), encoder(),
-            [TextPair("a", "the", 0, "cat")], least=0.0,
-        )  # fmt: skip
-
-
 def test_pairs_are_read_from_files_by_their_columns(tmp_path):
     table = tmp_path / "pairs.csv"
     table.write_text('corrupted,clean,answer\n"a, b",c,\nd,c,e\n')

@@ -54,11 +54,8 @@ OPTIONS = (
 def plan(subject: Subject, settings: Mapping[str, Any]) -> list[Trial]:
     """One trial, after the fine-tuning of a model that has no answer yet."""
     _check(settings)
-    if settings[PAIRS]:
-        n_pairs = len(read_pairs(Path(settings[PAIRS])))
-    else:
-        n_pairs = min(settings["n_pairs"], len(subject.dataset))
     needs = _answering(subject, settings)
+    n_pairs = _n_pairs(subject, settings)
     request = {name: settings[name] for name in ("n_pairs", "tries", "least", "examples")}
     if settings[PAIRS]:
         request = {name: settings[name] for name in ("least", "examples")}
@@ -81,6 +78,29 @@ def _check(settings: Mapping[str, Any]) -> None:
         raise RequestError(f"--least must be from 0 to below 1, got {settings['least']:g}")
 
 
+def _n_pairs(subject: Subject, settings: Mapping[str, Any]) -> int:
+    """How many pairs there are at most; a file that can't be of this model is refused."""
+    if not settings[PAIRS]:
+        if subject.opened is None:
+            raise RequestError(
+                "patching needs pairs of texts, or rows to make them of",
+                "name them: --pairs FILE, --task, or --data FILE",
+            )
+        return min(int(settings["n_pairs"]), len(subject.dataset))
+    pairs = read_pairs(Path(settings[PAIRS]))
+    if not _is_masked(subject, settings) and any(pair.answer or pair.other for pair in pairs):
+        raise RequestError(
+            "the columns answer and other are words at [MASK], and the model is a classifier",
+            "leave them out: its own labels are compared",
+        )
+    return len(pairs)
+
+
+def _is_masked(subject: Subject, settings: Mapping[str, Any]) -> bool:
+    """Whether it is patched as the masked LM that it is."""
+    return subject.head == "mlm" and not settings["finetune"]
+
+
 def _answering(subject: Subject, settings: Mapping[str, Any]) -> tuple[Trial, ...]:
     """The fine-tuning that the model needs to have an answer; what never has one is refused.
 
@@ -97,7 +117,7 @@ def _answering(subject: Subject, settings: Mapping[str, Any]) -> tuple[Trial, ..
             f"patching needs one answer per text, and {subject.task} is {kind}",
             "name rows with labels, a number per text or none, or pairs: --pairs FILE",
         )
-    if subject.has_task_head or (subject.head == "mlm" and not settings["finetune"]):
+    if subject.has_task_head or _is_masked(subject, settings):
         return ()
     if subject.opened is None:
         raise RequestError(

@@ -43,13 +43,7 @@ def prepared_pairs(
     family: Family, encoder: Encoder, given: Sequence[TextPair], *, least: float
 ) -> Prepared:
     """Pairs of a file that can be patched, and whose answers differ."""
-    masked = _is_masked(family, encoder)
-    if not masked and any(pair.answer or pair.other for pair in given):
-        raise DataError(
-            "the columns answer and other are words at [MASK], and the model is a classifier",
-            "leave them out: its own labels are compared",
-        )
-    pairs, left_out = encoded_pairs(given, encoder, masked=masked)
+    pairs, left_out = encoded_pairs(given, encoder, masked=_is_masked(family, encoder))
     return _with_a_difference(family, encoder, pairs, left_out, least)
 
 

@@ -180,7 +180,7 @@ def _changed(rows: TidyRows) -> str:
     if between and not any(
         share_of(rows, group, depth) >= HALF for group in groups_of(rows) for depth in between
     ):
-        words += "; above, no single position holds half of it"
+        words += "; above, no position holds half of it on average"
     return f"{words}."
 
 
