@@ -35,11 +35,11 @@ def data_of(tmp_path, kind="single", n=50):
     return DataSpec(path=path, labels=("no", "yes"))
 
 
-def coded(folder, data, **settings):
-    """What the trial on the model as it is stored."""
+def coded(folder, data, *, random_blocks=False, **settings):
+    """What the trial on the model as it is stored, or that on random blocks."""
     settings = EXPERIMENT.settings({"penalty": PENALTY, **settings})
     trials = EXPERIMENT.plan(subject_of(str(folder), data), settings)
-    return run_here(trials[0]).arrays
+    return run_here(trials[random_blocks]).arrays
 
 
 def plain_depths(encoder, batch):
@@ -78,7 +78,11 @@ def test_every_family_costs_what_plain_transformers_and_scikit_learn_say(family,
     folder, data = checkpoint(tmp_path / "model", family, "none"), data_of(tmp_path)
     train, _ = open_training(data)
     wanted = naive_bits(mean_states(folder, train), [train.targets], np.arange(len(train)), 2)
-    assert_equal_bits(coded(folder, data, feature="mean")["real"], wanted)
+    found = coded(folder, data, feature="mean")["real"]
+    assert_equal_bits(found, wanted)
+    control = coded(folder, data, feature="mean", random_blocks=True)["real"]
+    np.testing.assert_allclose(control[0], found[0], atol=0.02)  # the same embeddings
+    assert all(abs(control[depth] - found[depth]).max() > 0.1 for depth in (1, 2, 3))
 
 
 def test_several_labels_are_codes_of_their_own(tmp_path):
