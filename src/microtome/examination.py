@@ -18,7 +18,7 @@ from microtome.experiments.kit.layers import layers_of, work_of_a_row
 from microtome.models.source import embedded_names, minilm_folder
 from microtome.replication.page import replication_page
 from microtome.replication.planning import REPLICATION
-from microtome.report import html_of, write
+from microtome.report import SCREEN, Style, html_of, write, write_figures
 from microtome.report.page import Page, Section
 from microtome.run_page import plain_page
 from microtome.runs import RunResult
@@ -200,25 +200,41 @@ def examine(wanted: ExaminationRequest, *, workers: Workers | None = None) -> Ex
     return Examination(done, page, write(page, wanted.folder))
 
 
-def rebuild(folder: Path) -> Path:
-    """Write the report of a stored run, examination or not, anew from its records alone."""
-    return write(_page(opened(folder)), folder)
+def rebuild(folder: Path, style: Style = SCREEN) -> Path:
+    """Write the report of a stored run, examination or not, anew from its records alone.
+
+    The files of its figures are drawn in a ``style``.
+    """
+    return write(_page(opened(folder)), folder, style)
 
 
-def rebuild_joint(folders: Sequence[Path], out: Path) -> Path:
+def rebuild_joint(folders: Sequence[Path], out: Path, style: Style = SCREEN) -> Path:
     """Write one report of several stored runs into ``out``, with joint figures.
 
     Runs that aren't of experiments, such as comparisons, have their sections in it.
     """
     if (out / "run.json").exists():
         raise RequestError(f"{out} is a run, whose page is there", "name another folder: --out DIR")
+    return write(_joint_page(folders), out, style)
+
+
+def rebuild_figures(folders: Sequence[Path], out: Path, style: Style = SCREEN) -> list[Path]:
+    """Write the figures of a run's page, or of the one of several, into ``out`` and nothing else.
+
+    Each is there as SVG, as PDF and with its data as CSV.
+    """
+    page = _page(opened(folders[0])) if len(folders) == 1 else _joint_page(folders)
+    return write_figures(page, out, style)
+
+
+def _joint_page(folders: Sequence[Path]) -> Page:
     places = [folder.resolve() for folder in folders]
     if twice := [place for i, place in enumerate(places) if place in places[:i]]:
         raise RequestError(f"expected different runs, got {twice[0].name} twice")
     results = [opened(folder) for folder in folders]
     others = [_page(result) for result in results if "experiments" not in result.request]
     studies = [result for result in results if "experiments" in result.request]
-    return write(joint_page(studies, others), out)
+    return joint_page(studies, others)
 
 
 def _page(result: RunResult) -> Page:

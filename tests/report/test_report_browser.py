@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from microtome.report.text import plain
+from microtome.report import Page, write
+from microtome.report.text import plain, sentences
+from microtome.views import SHOWN_ROWS, Table
 
 
 class Watched:
@@ -93,8 +95,61 @@ def test_everything_can_be_read_without_script(chromium, written, page):
         text = seen.page.locator("body").inner_text()
         for section in page.sections[:3]:
             assert section.question in text
-            assert section.finding in text
+            assert all(sentence in text for sentence in sentences(section.finding)[:3])
         assert seen.page.locator(".plot svg title").count() > 100, "hints are in the markup"
+
+
+def test_folded_rows_open_without_script(chromium, tmp_path):
+    table = Table("Long", ("name",), tuple((f"row {i}",) for i in range(30)))
+    page = Page("t", "m", "", ("It is so.",), sections=(), front=(table,))
+    path = write(page, tmp_path)
+    with Watched(chromium, path, script=False) as seen:
+        rows = seen.page.locator("#findings tbody tr:visible")
+        assert rows.count() == SHOWN_ROWS
+        seen.page.get_by_text("20 more rows").click()
+        assert rows.count() == 30
+        assert seen.problems == []
+    with Watched(chromium, path) as seen:
+        seen.page.emulate_media(media="print")
+        assert seen.page.locator("#findings tbody tr:visible").count() == 30
+
+
+def test_sorting_a_folded_table_brings_the_largest_to_the_top(chromium, tmp_path):
+    table = Table("Long", ("value",), tuple((i / 100,) for i in range(30)))
+    page = Page("t", "m", "", ("It is so.",), sections=(), front=(table,))
+    with Watched(chromium, write(page, tmp_path)) as seen:
+        seen.page.get_by_role("button", name="value").click()
+        shown = seen.page.locator("#findings tbody tr:visible td").evaluate_all(
+            "cells => cells.map(cell => Number(cell.dataset.v))"
+        )
+        assert shown == [i / 100 for i in range(29, 29 - SHOWN_ROWS, -1)]
+
+
+def test_arrows_go_from_mark_to_mark(chromium, written):
+    with Watched(chromium, written["page"]) as seen:
+        plot = seen.page.locator("#answers .plot")
+        plot.focus()
+        tip = seen.page.locator(".tip")
+        assert tip.is_hidden()
+        plot.press("ArrowRight")
+        assert tip.inner_text().startswith("layer 0, head 0: not measured")
+        plot.press("ArrowRight")
+        assert tip.inner_text().startswith("layer 0, head 1: ")
+        plot.press("Escape")
+        assert tip.is_hidden()
+
+
+def test_the_contents_stay_in_sight_and_say_where_the_reader_is(chromium, written):
+    for width in (360, 800, 1400):
+        with Watched(chromium, written["page"], width=width) as seen:
+            seen.page.locator("#part-2").evaluate("part => part.scrollIntoView()")
+            here = seen.page.locator('nav [aria-current][href="#part-2"]')
+            here.wait_for(state="attached")
+            top = seen.page.locator("nav").evaluate("nav => nav.getBoundingClientRect().top")
+            assert 0 <= top <= 40
+        with Watched(chromium, written["page"], width=width, script=False) as seen:
+            place = seen.page.locator("nav").evaluate("nav => getComputedStyle(nav).position")
+            assert place == "sticky"
 
 
 def test_hovering_says_the_value_of_a_cell(chromium, written):
@@ -102,7 +157,7 @@ def test_hovering_says_the_value_of_a_cell(chromium, written):
         cell = seen.page.locator('.wide [data-hint^="layer 3, head 7"]').first
         cell.hover()
         assert seen.page.locator(".tip").inner_text() == (
-            "layer 3, head 7: −8.3 points, significant"
+            "layer 3, head 7: −8.3 points (−10.1 to −6.5), significant"
         )
 
 

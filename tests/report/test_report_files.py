@@ -100,6 +100,10 @@ def texts_of(page) -> list[str]:
         for view in section.views:
             if isinstance(view, Sentences):
                 found += [*view.tokens, *(t for _, row in view.decoded for t in row)]
+    found += [
+        s for sentence in (page.headline.sentence, page.headline.sure) for s in sentences(sentence)
+    ]
+    found += [text for card in page.headline.cards for text in (card.label, card.value, card.note)]
     return [*found, page.front[0].title, *(row[0] for row in page.front[0].rows)]
 
 
@@ -353,7 +357,7 @@ def test_names_of_files_are_made_of_whole_words(page, tmp_path):
         "?!",
     ]
     tables = tuple(Table(title, ("a",), ((1,),)) for title in titles)
-    write(replace(page, front=tables, sections=()), tmp_path)
+    write(replace(page, front=tables, sections=(), picture=None), tmp_path)
     names = {file.stem for file in (tmp_path / "tables").iterdir()}
     assert names == {
         "front-every-depth-and-the-change-against-the",

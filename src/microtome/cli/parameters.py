@@ -9,9 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from microtome.cli.output import QUIET
+from microtome.errors import RequestError
 
 if TYPE_CHECKING:
     from microtome.edits import Edits
+    from microtome.report import Style
+
+NARROWEST, WIDEST = 2, 12  # figures for a paper, in inches
 
 Model = Annotated[
     str, typer.Argument(metavar="MODEL", help="Embedded name, local folder, or hub id.")
@@ -72,3 +76,29 @@ def read_edits(texts: Sequence[str] | None) -> Edits:
     edits = Edits(*(parse(text) for text in texts or ()))
     _ = edits.identity  # reads the files, before anything is loaded
     return edits
+
+
+FiguresOnly = Annotated[bool, typer.Option("--figures-only", help="Only figures: SVG, PDF, CSV.")]
+FigureStyle = Annotated[
+    str, typer.Option("--style", help="Of the figures' files: screen or paper.")
+]
+FigureWidth = Annotated[
+    float | None, typer.Option("--width", help="Inches, with --style paper. Default: 3.3.")
+]
+
+
+def style_of(name: str, width: float | None) -> Style:
+    """How the files of figures are drawn, from what was asked for."""
+    from microtome.report import SCREEN, paper
+
+    if name not in ("screen", "paper"):
+        raise RequestError(f"--style expects screen or paper, got {name!r}")
+    if name == "screen":
+        if width is not None:
+            raise RequestError("--width goes with --style paper", "figures for a screen scale")
+        return SCREEN
+    if width is not None and not NARROWEST <= width <= WIDEST:
+        raise RequestError(
+            f"--width must be between {NARROWEST} and {WIDEST} inches, got {width:g}"
+        )
+    return paper() if width is None else paper(width)

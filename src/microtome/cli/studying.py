@@ -251,31 +251,45 @@ def _cell(view: Table, column: str, value: object) -> object:
 def report(
     run_folders: Annotated[list[Path], typer.Argument(metavar="RUN", help="Folders of runs.")],
     out: Annotated[
-        Path | None, typer.Option("--out", help="Where the page of several runs goes.")
+        Path | None,
+        typer.Option("--out", help="Where the page of several runs goes, or figures alone."),
     ] = None,
+    figures_only: given.FiguresOnly = False,
+    style: given.FigureStyle = "screen",
+    width: given.FigureWidth = None,
     quiet: given.Quiet = False,
     json: given.Json = False,
 ) -> None:
     """Write a run's report.html, figures and tables anew from its records; needs no model.
 
-    Several runs become one page with joint figures, in the folder --out.
+    Several runs become one page with joint figures, in the folder --out. Figures for a paper are
+    as wide as its column, with text of 7 to 9 points and without titles.
 
-    Example: microtome report runs/bert runs/albert --out both
+    Example: microtome report runs/bert --figures-only --style paper --out figures-for-my-paper
     """
-    from microtome.examination import rebuild, rebuild_joint
+    from microtome.examination import rebuild, rebuild_figures, rebuild_joint
 
-    document: dict[str, Any] = {"run": str(run_folders[0])}
-    if len(run_folders) == 1:
-        if out is not None:
-            raise RequestError("--out goes with several runs", "the page of one is in its folder")
-        page = rebuild(run_folders[0])
+    drawn, several = given.style_of(style, width), len(run_folders) > 1
+    if several and out is None:
+        raise RequestError("a page of several runs needs a folder", "name one: --out DIR")
+    if out is not None and not several and not figures_only:
+        raise RequestError(
+            "--out goes with several runs or --figures-only", "the page of one is in its folder"
+        )
+    folder, page = out or run_folders[0], None
+    if figures_only:
+        folder = out or folder / "figures"
+        rebuild_figures(run_folders, folder, drawn)
     else:
-        if out is None:
-            raise RequestError("a page of several runs needs a folder", "name one: --out DIR")
-        page = rebuild_joint(run_folders, out)
-        document = {"runs": [str(folder) for folder in run_folders]}
+        page = (
+            rebuild_joint(run_folders, folder, drawn) if several else rebuild(run_folders[0], drawn)
+        )
+        folder = folder / "figures"
+    runs = [str(run) for run in run_folders]
+    made = {"report": None if page is None else str(page), "figures": str(folder)}
+    told = f"figures: {folder}" if page is None else f"report: {page}"
     show(
-        {**document, "report": str(page)},
+        {**({"runs": runs} if several else {"run": runs[0]}), **made},
         as_json=json,
-        for_people=lambda console: console.print(f"report: {page}", markup=False),
+        for_people=lambda console: console.print(told, markup=False),
     )

@@ -193,10 +193,17 @@ def _headline(
     """How many verdicts of each kind there are, of how many exhibits, models and tasks."""
     counts, n_exhibits = _by_verdict(lines), len(request_of["exhibits"])
     judged = sum(counts.values())
+    decided = judged - counts.get(CANT_TELL, 0)
     if not judged:
         first = f"{len(made)} of {n_exhibits} exhibits are drawn; no claim is judged on these rows."
+    elif not decided:
+        first = "These rows can't decide on any of the paper's claims."
     else:
-        first = f"{counts.get(HOLDS, 0)} of {judged} verdicts say that a claim of the paper holds."
+        open_ = f"; {judged - decided} can't be told" if judged > decided else ""
+        first = (
+            f"Of {judged} verdicts on the paper's claims, {counts.get(HOLDS, 0)} say that one holds"
+            f" and {decided - counts.get(HOLDS, 0)} that it doesn't{open_}."
+        )
     cards = [
         *(Card(word, f"{counts.get(word, 0)} of {judged}") for word in _WORDS if judged),
         Card("exhibits", f"{len(made)} of {n_exhibits}"),
@@ -204,10 +211,12 @@ def _headline(
     ]
     if not judged:
         cards.append(Card("models", str(len(request_of["models"]))))
-    sure = (
-        f'"{CANT_TELL}" is said where an interval leaves both answers open. A scale below "paper"'
-        " has fewer rows, seeds and settings than the paper's, so its numbers aren't the paper's."
-    )
+    sure = 'A verdict is "can\'t tell" where an interval leaves both answers open.'
+    if request_of["scale"] != "paper":
+        sure += (
+            f" The scale {request_of['scale']} has fewer rows, seeds and settings than the paper,"
+            " so its numbers aren't the paper's."
+        )
     return Headline(first, tuple(cards), sure)
 
 

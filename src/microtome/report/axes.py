@@ -85,9 +85,18 @@ def value_axis(y: Scale, right: float, *, percent: bool) -> Iterator[Mark]:
         yield Label(LEFT - 8, y(tick) + 4, text.replace("-", "−"), anchor="end")
 
 
+def place_name(text: str, left: float, right: float, y: float) -> Iterator[Mark]:
+    """The name of the x axis in its middle; a long one reaches to the figure's left side."""
+    name = shortened(text, right - 4, 12)
+    if width_of(name, 12) > right - left:
+        yield Label(right + 8, y, name, "name", anchor="end")
+    else:
+        yield Label((left + right) / 2, y, name, "name", anchor="middle")
+
+
 def value_name(label: str, *, percent: bool) -> str:
     """The name of the y axis, with its unit."""
-    return f"{plain(label)} (%)" if percent else plain(label)
+    return f"{plain(label)} (%)" if percent and "point" not in label else plain(label)
 
 
 def legend(entries: Sequence[tuple[str, Sequence[Mark]]], width: float) -> tuple[list[Mark], float]:

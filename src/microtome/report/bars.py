@@ -40,7 +40,7 @@ def draw_bars(view: Bars, style: Style) -> Drawing:
 
     On paper it never is: names have several lines there.
     """
-    names, top = bar_legend([view], style.width)
+    names, top = bar_legend([view], style.width) if len(view.series) > 1 else ([], 4.0)
     marks, right, height = plot_bars(view, style, like=[view], top=top)
     return Drawing(right, height, (*names, *marks), bar_summary(view))
 

@@ -14,6 +14,7 @@ from microtome.report.axes import (
     known,
     legend,
     nice_ticks,
+    place_name,
     plot_height,
     value_axis,
     value_name,
@@ -190,7 +191,7 @@ def _x_scale(view: Curve, width: float) -> Scale:
         step = max(1, math.ceil((high - low) / (room / 30)))
         ticks = tuple(float(v) for v in range(math.ceil(low), int(high) + 1, step))
     else:
-        ticks = tuple(t for t in nice_ticks(low, high, int(room / 70)) if low <= t <= high)
+        ticks = tuple(t for t in nice_ticks(low, high, max(3, int(room / 70))) if low <= t <= high)
     return Scale(low, high, LEFT + 6, width - RIGHT, ticks)
 
 
@@ -201,9 +202,7 @@ def _axes(x: Scale, y: Scale, view: Curve, height: float) -> Iterator[Mark]:
     for tick in x.ticks:
         yield Outline(((x(tick), bottom), (x(tick), bottom + 4)), "axis")
         yield Label(x(tick), bottom + 18, f"{tick:g}".replace("-", "−"), anchor="middle")
-    middle = (LEFT + x.end) / 2
-    name = shortened(plain(view.x_label), x.end - LEFT, 12)
-    yield Label(middle, height - 8, name, "name", anchor="middle")
+    yield from place_name(plain(view.x_label), LEFT, x.end, height - 8)
 
 
 def _runs(series: Series) -> Iterator[list[int]]:

@@ -33,7 +33,7 @@ _DIVERGING_DARK = ("#8cc8ff", "#4f8fcc", "#2f567c", "#2a2e34", "#7a4e27", "#c97a
 
 # Of lines that lie over each other, or are printed without colour: the first is solid below.
 DASHES: tuple[tuple[float, ...], ...] = (
-    (), (7, 3), (2, 2), (8, 2, 2, 2), (12, 3), (5, 2, 1, 2, 1, 2),
+    (), (10, 2.5), (8, 2, 2, 2), (15, 2), (6, 2, 2, 2, 2, 2), (3, 1.5),
 )  # fmt: skip
 
 

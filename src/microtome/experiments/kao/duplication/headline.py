@@ -26,11 +26,11 @@ def headline(rows: TidyRows) -> Headline:
     """Whether more layers help, by as much as was measured: trained, else decoded."""
     depths, decoded = trained_depths(rows), decoded_rows(rows)
     cards = [*_trained_cards(rows, depths), *_decoded_cards(decoded)]
-    cards.append(
-        Card("depths tried", str(len({row["layers"] for row in [*decoded, *_runs(depths)]})))
-    )
-    sure = _said(rows, depths, decoded)
-    return Headline(sure, tuple(cards[:5]), _how_sure(depths))
+    tried = {row["layers"] for row in [*decoded, *_runs(depths)]}
+    cards.append(Card("depths tried", str(len(tried))))
+    if depths:
+        cards.append(Card("training runs", str(len(_runs(depths)))))
+    return Headline(_said(rows, depths, decoded), tuple(cards[:5]), _how_sure(depths))
 
 
 def _runs(depths: list[TrainedDepth]) -> list[TidyRow]:

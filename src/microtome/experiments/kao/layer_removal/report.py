@@ -78,14 +78,15 @@ def views(rows: TidyRows) -> tuple[View, ...]:
     title = "What each cut costs and saves"
     by_cost = sorted(measured_cuts(rows), key=lambda row: -row["delta"])
     prices = table_of(title, by_cost, columns, percent=PERCENT)
-    shown: list[View] = [curve, *_single_layers(rows), prices]
+    figures: list[View] = [curve, *_single_layers(rows)]
+    shown = [*figures, prices]
     if best := best_cuts(rows):
         picked = ("edit", "layers", "value", "delta", "low", "high", "share", "candidates",
                   "parameters", "speed", "latency_ms")  # fmt: skip
         title = (
             f"The best cut of every number of layers, picked on other {unit_of(baseline_of(rows))}"
         )
-        shown.insert(0, table_of(title, best, picked, percent=(*PERCENT, "share")))
+        shown.insert(len(figures), table_of(title, best, picked, percent=(*PERCENT, "share")))
     if on_test := cuts_on_test(rows):
         on_split = ("edit", "layers", "value", "delta", "low", "high", "n", "one_answer")
         title = "The best cut of every number of layers on dev, scored on test"

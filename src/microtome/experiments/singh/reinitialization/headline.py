@@ -34,6 +34,7 @@ def headline(rows: TidyRows) -> Headline:
     constant = constant_of(of_size)
     if constant is not None:
         cards.append(Card("one constant answer", percent(constant)))
+    cards.append(Card("training runs", str(len(of_size))))
     cards.append(Card("seeds", str(len({row["seed"] for row in of_size})), size_name(size)))
     said_for_sure = what_it_costs(rows)
     first = f"{said_for_sure}." if said_for_sure else _plainly(rows)
