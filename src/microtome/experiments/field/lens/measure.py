@@ -21,13 +21,19 @@ from microtome.experiments.field.lens.positions import (
     drawn_tokens,
     read_texts,
 )
-from microtome.experiments.field.lens.reading import READINGS, Readings, decoded_text, read_depths
+from microtome.experiments.field.lens.reading import (
+    READINGS,
+    Maps,
+    Readings,
+    decoded_text,
+    read_depths,
+)
 from microtome.experiments.kao.decoding.measure import trial_readout
 from microtome.experiments.kao.decoding.plan import FIT_TEXT
 from microtome.experiments.kit.controlled_decoding import random_blocks
 from microtome.experiments.kit.stored_predictions import stored_arrays
 from microtome.experiments.kit.trial_inputs import data_of, opened_model, opened_rows
-from microtome.observe import vocabulary_of
+from microtome.observe import Readout, vocabulary_of
 from microtome.runs import Context, Result
 from microtome.statistics import Interval, SumMetric, bootstrap
 from microtome.statistics.weighted import ratio, share
@@ -147,8 +153,8 @@ def _decoded_first(
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
     texts: ReadTexts,
-    readings: Mapping[str, Mapping[int, Any]],
-    readout: Any,  # noqa: ANN401
+    readings: Mapping[str, Maps],
+    readout: Readout,
 ) -> dict[tuple[str, int], dict[str, str]]:
     """What every depth makes of the first text, by reading and depth."""
     vocabulary = vocabulary_of(tokenizer)

@@ -50,7 +50,7 @@ COLUMNS = (
 TRAINED, RANDOM = "trained", "random"  # the blocks whose states a lens is fitted to
 SEED = 0
 LEAST_TEXTS = 2  # one to fit on, one to stop by
-PASSES = 3  # forward, and backward twice: what a step costs of a position's reading
+PASSES = 3  # what fitting costs of reading as many texts, about
 _OF_DECODING = ("readout", GRAFT, "fit_steps", "special")
 OPTIONS = (
     *(option for option in DECODING_OPTIONS if option.name in _OF_DECODING),
@@ -132,7 +132,7 @@ def _map_trial(
     given = settings[FIT_TEXT]
     # How many rows are measured makes no difference to the maps.
     unlimited = replace(subject, data=replace(subject.data, limit=None))
-    n_visits = PASSES * min(settings["fit_rows"], 64 * settings["lens_steps"])
+    n_read = PASSES * settings["fit_rows"]
     name = "the control's maps" if request["blocks"] == RANDOM else "a map per depth"
     return unlimited.trial(
         "lens.fit",
@@ -142,5 +142,5 @@ def _map_trial(
         inputs={**inputs, **({} if given is None else {FIT_TEXT: file_input(given)})},
         reads=(MODEL, TRAINING) if given is None else (MODEL,),
         label=f"fit {name}",
-        work=layers_of(subject.model_path).count * max(1, n_visits / max(1, len(subject.dataset))),
+        work=layers_of(subject.model_path).count * n_read / max(1, len(subject.dataset)),
     )  # fmt: skip

@@ -7,7 +7,7 @@ from typing import Any
 
 from microtome.experiments.kit.wording import counted
 from microtome.values import format_ranges
-from microtome.views import Curve, Sentences, Table, TidyRow, TidyRows, View, series_of
+from microtome.views import Curve, Sentences, Series, Table, TidyRow, TidyRows, View, series_of
 
 AGREES = 0.9  # of the tokens have the last depth's top token: the depth agrees with it
 NAMES = {"direct": "read directly", "lens": "through the lens", "control": "control: random blocks"}
@@ -34,7 +34,7 @@ def views(rows: TidyRows) -> tuple[View, ...]:
     )
 
 
-def _line(rows: TidyRows, name: str, column: str, ends: tuple[str, str]) -> Any:  # noqa: ANN401
+def _line(rows: TidyRows, name: str, column: str, ends: tuple[str, str]) -> Series:
     return series_of(
         NAMES[name], of_reading(rows, name), "depth", column, ends=ends,
         is_control=name == "control",
