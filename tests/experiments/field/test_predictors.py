@@ -7,10 +7,11 @@ import pytest
 from scipy.stats import spearmanr
 
 from microtome.edits import parse
-from microtome.errors import DataError
+from microtome.errors import DataError, RequestError
 from microtome.experiments import find_experiment, subject_of
 from microtome.experiments.field.predictors.measure import weight_norms
 from microtome.experiments.field.trim.judging import Halves
+from microtome.experiments.field.trim.plan import measured_apart
 from microtome.families import adapt
 from microtome.models import load, load_tokenizer
 from microtome.observe.evaluation import evaluate
@@ -98,6 +99,44 @@ def test_measuring_chooses_on_one_half_what_loses_least_there(tmp_path):
         kept = [losses[layer] for layer in range(3) if str(layer) not in cut["cut"].split()]
         assert max(losses[int(layer)] for layer in cut["cut"].split()) <= min(kept)
         assert cut["regret"] == 0
+
+
+def test_the_loss_after_healing_is_that_of_healed_models(tmp_path):
+    """Against the answers that the trials left; the whole model's are the base's."""
+    data = rows(tmp_path / "data", n=60)._source.path
+    folder = classifier(tmp_path / "bert")
+    subject = subject_of(str(folder), DataSpec(path=data, labels=("no", "yes")))
+    done = study_here("predictors", subject, tmp_path / "run", metric="accuracy", heal_steps=4)
+    (part,) = done.parts
+    healings = [r for r in done.result.records.values() if r.name == "trim.heal_one"]
+    assert sorted(r.request["edit"] for r in healings) == [f"remove({i})" for i in range(3)]
+    apart = measured_apart(subject, {"text": None})
+    gold = open_data(apart.data).targets
+    assert len(gold) == stage(part.rows, "baseline")[0]["n"] < 60  # not those that are healed on
+    whole = stage(part.rows, "baseline")[0]["value"]
+    for record in healings:
+        layer = int(record.request["edit"][len("remove(") : -1])
+        answers = np.load(done.folder / "arrays" / f"{record.hash}.npz")["healed"]
+        right = (answers.argmax(-1) == gold).mean()
+        for row in stage(part.rows, "healed unit", layer=layer):
+            assert row["loss"] == pytest.approx(whole - right)
+    untrained = {row["layer"]: row["loss"] for row in stage(part.rows, "unit", unit="layer")}
+    found = stage(part.rows, "healed unit", score="measured without training")
+    assert {row["layer"]: row["value"] for row in found} == pytest.approx(untrained)
+    (best,) = stage(part.rows, "healed cut", score="measured")
+    for cut in stage(part.rows, "healed cut"):
+        assert cut["n_cut"] == 1
+        assert cut["regret"] == pytest.approx(best["value"] - cut["value"])
+    assert "After healing" in part.finding
+    assert set(EXPERIMENT.summary(part.rows)) == {"layer", "head", "healed layer"}
+
+
+def test_one_layer_at_every_depth_cannot_be_healed_without_one(tmp_path):
+    folder = classifier(tmp_path / "albert", "albert")
+    data = rows(tmp_path / "data", n=40)._source.path
+    subject = subject_of(str(folder), DataSpec(path=data, labels=("no", "yes")))
+    with pytest.raises(RequestError, match="one layer at every depth"):
+        EXPERIMENT.plan(subject, EXPERIMENT.settings({"heal_steps": 5}))
 
 
 @pytest.mark.parametrize("family", FAMILY_TYPES)

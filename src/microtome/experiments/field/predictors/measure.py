@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from microtome.experiments.field.predictors.scores import Place, Score, all_scores
+from microtome.experiments.field.predictors.variants import HealedLayers, SweptHeads, SweptLayers
+from microtome.experiments.field.trim.healing import HEALED
 from microtome.experiments.field.trim.judging import Halves
 from microtome.experiments.kao.layer_removal.stored_cuts import StoredCuts
 from microtome.experiments.kit.head_tables import number
@@ -17,12 +18,11 @@ from microtome.experiments.kit.paired_comparison import Outcome, baseline_row
 from microtome.experiments.kit.paired_comparison import compare as paired
 from microtome.experiments.kit.stored_predictions import Indices, on_rows, score_on
 from microtome.experiments.kit.trial_inputs import opened_rows, opened_unshared
-from microtome.experiments.kovaleva.head_disabling.head_sets import BASELINE, HeadSets, kind_of
+from microtome.experiments.kovaleva.head_disabling.head_sets import BASELINE, HeadSets
 from microtome.families import adapt
 from microtome.families.seam import Family
 from microtome.observe import HeadMeans, reductions, stream
 from microtome.observe.evaluation import encode_to_score
-from microtome.observe.outcomes import ordered_answers, outcomes
 from microtome.runs import Context, Result
 from microtome.statistics import Interval, bootstrap, spearman
 from microtome.tasks import Dataset, Encoded
@@ -31,6 +31,7 @@ from microtome.tasks.scoring.constant import answer_columns
 LEAST_UNITS = 5  # to correlate
 SHARES = {"layer": (1 / 6, 1 / 3, 1 / 2), "head": (0.1, 0.25, 0.5)}  # that are cut
 MEASURED = "measured"  # the choice that scores are compared with
+WITHOUT_TRAINING = "measured without training"  # as a score of what is lost after healing
 SCORED_BY_WORD = ("tokens", "spans")  # a row may be several encoded texts
 
 
@@ -79,8 +80,42 @@ def compare(request: Mapping[str, Any], context: Context) -> Result:
         chosen = [one for one in on_half if one.unit == unit]
         measured = Score(unit, MEASURED, variants.losses(halves.picking), sweep_seconds)
         rows += _cut_rows(variants, [measured, *chosen], halves)
+    if "healed" in request:
+        rows += _healed_rows(request, context, swept["layer"], (on_all, on_half), halves)
     marked = [{"metric": sets.metric, **row} for row in rows]
     return Result(rows=marked, summary={sets.metric: rows[0]["value"]})
+
+
+def _healed_rows(
+    request: Mapping[str, Any], context: Context, removed: SweptHeads | SweptLayers,
+    scores: tuple[Sequence[Score], Sequence[Score]], halves: Halves,
+) -> Iterator[dict[str, Any]]:  # fmt: skip
+    """Scores, and measuring without training, against what each layer costs after healing.
+
+    ``scores`` are those on all rows, and on the half that chooses.
+    """
+    assert isinstance(removed, SweptLayers)
+    trials = [context.needs[hash_] for hash_ in request["healed"]]
+    healed = HealedLayers.of(removed.cuts, trials)
+    seconds = sum(need.seconds for need in trials)
+    everywhere = np.arange(removed.cuts.dataset.n_scored)
+    losses = healed.losses(everywhere)
+    on_all, on_half = (
+        [
+            *(one for one in of_rows if one.unit == "layer"),
+            Score("layer", WITHOUT_TRAINING, removed.losses(rows), 0.0),
+        ]
+        for of_rows, rows in zip(scores, (everywhere, halves.picking), strict=True)
+    )
+    for score in on_all:
+        found = [
+            *_unit_rows(score, losses),
+            {**_agreement(score, losses), "sweep_seconds": seconds},
+        ]
+        yield from ({**row, "stage": f"{HEALED} {row['stage']}"} for row in found)
+    best = Score("layer", MEASURED, healed.losses(halves.picking), seconds)
+    for row in _cut_rows(healed, [best, *on_half], halves, counts=[1]):
+        yield {**row, "stage": f"{HEALED} cut"}
 
 
 def _texts_of(dataset: Dataset, encoded: Encoded, rows: Indices) -> NDArray[np.bool_]:
@@ -130,11 +165,13 @@ def _agreement(score: Score, losses: Mapping[Place, float]) -> dict[str, Any]:
 
 
 def _cut_rows(
-    variants: SweptHeads | SweptLayers, scores: Sequence[Score], halves: Halves
-) -> Iterator[dict[str, Any]]:
+    variants: SweptHeads | SweptLayers | HealedLayers, scores: Sequence[Score], halves: Halves,
+    counts: Sequence[int] | None = None,
+) -> Iterator[dict[str, Any]]:  # fmt: skip
     """What each score's choice of every size costs on the other half, and more than measuring's."""
     places = list(variants.losses(halves.picking))
-    counts = sorted({round(share * len(places)) for share in SHARES[variants.unit]} - {0})
+    if counts is None:
+        counts = sorted({round(share * len(places)) for share in SHARES[variants.unit]} - {0})
     counts = [count for count in counts if count < len(places)]
     chosen = {
         (score.name, count): tuple(sorted(
@@ -164,72 +201,3 @@ def _difference(one: Outcome, other: Outcome, halves: Halves) -> Interval:
     rows = halves.scoring
     groups = None if halves.clusters is None else halves.clusters[rows]
     return paired(on_rows(one, rows), on_rows(other, rows), groups).difference
-
-
-def _losses(
-    variants: Mapping[Place, Outcome], baseline: Outcome, rows: Indices
-) -> dict[Place, float]:
-    whole = score_on(baseline, rows)
-    return {place: whole - score_on(found, rows) for place, found in variants.items()}
-
-
-@dataclass(frozen=True, eq=False)
-class SweptHeads:
-    """Heads disabled one by one, and any set of them."""
-
-    sets: HeadSets
-    unit = "head"
-
-    @property
-    def baseline(self) -> Outcome:
-        """The model with all heads."""
-        return self.sets.outcome(())
-
-    def losses(self, rows: Indices) -> dict[Place, float]:
-        """What disabling each head loses on these rows."""
-        singles: dict[Place, Outcome] = {
-            (int(layer), int(head)): by_metric[self.sets.metric]
-            for name, by_metric in self.sets.answers.items()
-            if name != BASELINE and kind_of(name) == "head"
-            for layer, head in (name.split("."),)
-        }
-        return _losses(singles, self.baseline, rows)
-
-    def outcomes(self, chosen: Sequence[tuple[Place, ...]]) -> dict[tuple[Place, ...], Outcome]:
-        """With each of these sets disabled."""
-        named = {cut: tuple(f"{i}.{j}" for i, j in cut) for cut in chosen}
-        self.sets.compute(named.values())
-        return {cut: self.sets.outcome(heads) for cut, heads in named.items()}
-
-
-@dataclass(frozen=True, eq=False)
-class SweptLayers:
-    """Layers removed one by one, and any set of them."""
-
-    cuts: StoredCuts
-    unit = "layer"
-
-    @property
-    def baseline(self) -> Outcome:
-        """The model with all layers."""
-        return self.cuts.baseline[self.cuts.metric]
-
-    def losses(self, rows: Indices) -> dict[Place, float]:
-        """What removing each layer loses on these rows; those that can't go have no place."""
-        singles: dict[Place, Outcome] = {
-            (int(name), None): by_metric[self.cuts.metric]
-            for name, by_metric in self.cuts.outcomes.items()
-        }
-        return _losses(singles, self.baseline, rows)
-
-    def outcomes(self, chosen: Sequence[tuple[Place, ...]]) -> dict[tuple[Place, ...], Outcome]:
-        """Without each of these sets."""
-        model, dataset, encoded = self.cuts.model, self.cuts.dataset, self.cuts.encoded
-        removed = [{layer for layer, _ in cut} for cut in chosen]
-        n_layers = adapt(model).shape.n_layers
-        orders = [tuple(i for i in range(n_layers) if i not in gone) for gone in removed]
-        answers = ordered_answers(model, dataset, encoded, orders) if orders else ()
-        return {
-            cut: outcomes(model, dataset, encoded, kept)[self.cuts.metric]
-            for cut, kept in zip(chosen, answers, strict=True)
-        }

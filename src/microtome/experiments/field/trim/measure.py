@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from microtome.edits import parse
-from microtome.errors import RunError
+from microtome.errors import Diverged, RunError
 from microtome.experiments.field.trim.budget import Budget, Times, budget_of
 from microtome.experiments.field.trim.candidates import (
     FEW_LAYERS,
@@ -173,19 +173,12 @@ def answer(request: Mapping[str, Any], context: Context) -> Result:
 
 def heal(request: Mapping[str, Any], context: Context) -> Result:
     """The best cuts of one size learn to answer as the base does; the best of them is kept."""
-    measured = HalvedRows.opened(request, context)
-    texts = _texts(request, context, measured.model, measured.tokenizer)
-    stored = _need_with(context, ANSWERS)
-    budget, size = _budget(request, context, texts), request["layers"]
-    ranked = _screened(context, size)
+    measured, size = HalvedRows.opened(request, context), request["layers"]
     contest = measured.to_screen(request["rows_at_most"])
-    healing = Healing(
-        base=measured.model,
-        lessons=texts.lessons(budget.n_texts, stored[ANSWERS]),
-        request=request,
-        context=context,
-        pick_score=lambda model: contest.score(contest.answers(model)),
+    healing, budget = _healing(
+        request, context, measured, lambda model: contest.score(contest.answers(model))
     )
+    ranked = _screened(context, size)
     done = healing.run(ranked, budget.steps[size])
     about = {
         "stage": HEALED, "layers": size, "healed": True, "metric": measured.metric,
@@ -199,6 +192,28 @@ def heal(request: Mapping[str, Any], context: Context) -> Result:
     return Result(
         rows=[row], arrays={HEALED: answers}, checkpoint=True, summary={measured.metric: score}
     )
+
+
+def _healing(
+    request: Mapping[str, Any], context: Context, measured: HalvedRows,
+    pick_score: Callable[[PreTrainedModel], float],
+) -> tuple[Healing, Budget]:  # fmt: skip
+    """How cuts are healed by the base's stored answers, and for how many steps."""
+    texts = _texts(request, context, measured.model, measured.tokenizer)
+    budget = _budget(request, context, texts)
+    lessons = texts.lessons(budget.n_texts, _need_with(context, ANSWERS)[ANSWERS])
+    return Healing(measured.model, lessons, request, context, pick_score), budget
+
+
+def heal_one(request: Mapping[str, Any], context: Context) -> Result:
+    """One cut that was named learns to answer as the base does; its answers on all rows."""
+    measured = HalvedRows.opened(request, context)
+    healing, budget = _healing(request, context, measured, lambda model: 0.0)
+    (size,) = request["sizes"]
+    done = healing.run([request["edit"]], budget.steps[size])
+    if done.model is None:
+        raise Diverged(done.problem)
+    return Result(arrays={HEALED: measured.answers(done.model)}, summary={"edit": done.edit})
 
 
 def judge(request: Mapping[str, Any], context: Context) -> Result:

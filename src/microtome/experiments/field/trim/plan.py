@@ -152,6 +152,35 @@ def plan(subject: Subject, settings: Mapping[str, Any]) -> list[Trial]:
     return [*made.head, screen, *times, *calibrated, answers, *heals, judge, *more]
 
 
+def healed_apart(
+    subject: Subject, head: tuple[Trial, ...], edits: Sequence[str], metric: str | None,
+    *, steps: int, text: str | None, fraction: float,
+) -> tuple[Trial, tuple[Trial, ...]]:  # fmt: skip
+    """The base's answers to the texts; for each edit, which removes a layer, a healing of its own.
+
+    The healings leave the answers on all measured rows, and no checkpoint.
+    """
+    settings = {"steps": steps, "minutes": None, "text": text, "layers": None, "deeper": False}
+    made = _Plan(subject, settings, layers_of(subject.model_path), head)
+    size = made.layers.count - 1
+    healing = {
+        "sizes": [size], "batch_size": BATCH, "learning_rate": LEARNING_RATE,
+        "fraction": float(fraction), "minutes": None, "steps": steps,
+    }  # fmt: skip
+    answers = made.trial(
+        "answer", healing, (), "let the base answer the texts", learns=True,
+        work=made.healing_work(made.layers.count) / 3,
+    )  # fmt: skip
+    heals = tuple(
+        made.trial(
+            "heal_one", {**healing, "edit": edit, "metric": metric, "seed": 0}, (answers,),
+            f"heal {edit}", learns=True, work=made.healing_work(size),
+        )
+        for edit in edits
+    )  # fmt: skip
+    return answers, heals
+
+
 def measured_apart(subject: Subject, settings: Mapping[str, Any]) -> Subject:
     """The subject, measured on rows that nothing is healed on: of one file, on a side of it."""
     data = subject.data
