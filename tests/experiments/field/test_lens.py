@@ -144,6 +144,7 @@ def test_with_masks_the_hidden_tokens_alone_are_read(model, tmp_path):
     lengths = [len(text.split()) for text in sentences(12, 1000)]
     n_hidden = sum(max(1, round(0.15 * length)) for length in lengths)
     assert {row["n"] for row in part.rows} == {n_hidden}
+    assert f"({n_hidden} masked tokens, 12 texts)" in part.finding
     assert "[MASK]" not in by_place(part.rows)["direct", 0]["input"]
 
 
@@ -171,7 +172,7 @@ def test_searches_are_not_masked(model):
 def row(reading, depth, agreement, kl, *, below=0.0, layers=4):
     return {
         "reading": reading, "depth": depth, "layers": layers, "agreement": agreement, "kl": kl,
-        "low": kl - 0.1, "high": kl + 0.1, "n": 1234, "n_texts": 50,
+        "low": kl - 0.1, "high": kl + 0.1, "n": 1234, "n_texts": 50, "masked": False,
         "below_control": below, "below_control_low": below - 0.1,
     }  # fmt: skip
 
@@ -197,8 +198,8 @@ def test_the_finding_leads_with_what_the_control_can_not_do():
     )
     assert "1,234 tokens, 50 texts" in clear
     assert clear.endswith(
-        "top token from depth 1 of 4 on through the lens, only at that depth directly, and at no"
-        " depth with random blocks."
+        "top token from depth 1 of 4 on through the lens, only at the last depth directly, and"
+        " at no depth with random blocks."
     )
     alike = finding(curves(soon, soon, 0.0))
     assert alike.startswith("No inner depth holds more")

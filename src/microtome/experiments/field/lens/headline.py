@@ -29,7 +29,8 @@ def headline(rows: TidyRows) -> Headline:
         Card("directly agrees from", f"depth {first}", "nine in ten top tokens are the last's"),
     )
     sure = (
-        f"{lens['n']:,} tokens of {counted(lens['n_texts'], 'text')} that no map was fitted to;"
+        f"{lens['n']:,} {'masked ' if lens['masked'] else ''}tokens of"
+        f" {counted(lens['n_texts'], 'text')} that no map was fitted to;"
         f" the maps saw {lens['n_fit_tokens']:,} tokens of"
         f" {counted(lens['n_fit_texts'], 'other text')}. An affine map learns much by itself: only"
         " what is closer than the same map on random blocks is the layers' doing."

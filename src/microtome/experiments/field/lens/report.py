@@ -124,7 +124,8 @@ def half_way(rows: TidyRows) -> str:
         f"Half-way, at depth {lens['depth']}, its KL from the last depth is {with_interval(lens)}"
         f" nats through the lens, {with_interval(direct)} directly and"
         f" {with_interval(control)} with random blocks"
-        f" ({lens['n']:,} tokens, {counted(lens['n_texts'], 'text')})"
+        f" ({lens['n']:,} {'masked tokens' if lens['masked'] else 'tokens'},"
+        f" {counted(lens['n_texts'], 'text')})"
     )
 
 
@@ -165,7 +166,7 @@ def _from(depth: int | None, last: int) -> str:
     if depth is None:
         return "at no depth"
     if depth == last:
-        return "only at that depth"
+        return "only at the last depth"
     return f"from depth {depth} of {last} on" if depth else "at all depths"
 
 
