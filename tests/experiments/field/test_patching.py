@@ -7,6 +7,7 @@ import json
 
 import numpy as np
 import pytest
+import torch
 
 from microtome.cli import run
 from microtome.errors import MicrotomeError
@@ -22,8 +23,8 @@ from microtome.tasks import DataSpec
 from support.experiment_rows import rows_of, study_here
 from support.labelled_texts import sentences
 from support.sentence_folders import sentence_folder
-from support.tiny import N_LAYERS, tiny_tokenizer
-from support.training_rows import checkpoint, rows
+from support.tiny import N_LAYERS, tiny_model, tiny_tokenizer
+from support.training_rows import checkpoint, rows, tokenizer_for
 
 EXPERIMENT = find_experiment("patching")
 NAMES = {"id2label": {0: "no", 1: "yes"}, "label2id": {"no": 0, "yes": 1}}
@@ -64,7 +65,7 @@ def test_the_share_of_a_group_is_a_ratio_of_sums_over_pairs():
     assert (shares["after"]["n"], shares["after"]["low"]) == (1, None)  # pair 2 ends with the cat
     assert shares["first"]["share"] == pytest.approx((0 + 1) / (4 + 2))
     assert shares["first"]["n"] == 2
-    assert shares["first"]["low"] <= shares["first"]["share"] <= shares["first"]["high"]
+    assert shares["first"]["high"] is None  # two pairs are too few for an interval
     assert shares["changed"]["share"] == 0
 
 
@@ -146,10 +147,13 @@ def test_a_classifier_has_shares_by_depth_and_position_and_a_page(subject, tmp_p
     n_pairs = EXPERIMENT.summary(part.rows)["pairs"]
     left_out = [row["n"] for row in part.rows if row["stage"] == "left out"]
     assert n_pairs + sum(left_out) == 8
+    assert all(row["low"] <= row["share"] <= row["high"] for row in cells.values() if row["low"])
     for group, depth, share in (("changed", 0, 1), ("first", 0, 0), ("first", N_LAYERS, 1),
                                 ("changed", N_LAYERS, 0)):  # fmt: skip
         assert cells[group, depth]["share"] == pytest.approx(share, abs=1e-3)
-        assert cells[group, depth]["n"] == n_pairs
+        assert cells[group, depth]["n"] == n_pairs >= 5
+        ends = cells[group, depth]["low"], cells[group, depth]["high"]
+        assert ends == pytest.approx((share, share), abs=1e-3)
     assert {row["pair"] for row in part.rows if row["stage"] == "token"} == {0, 1}
     for row in part.rows:
         if row["stage"] == "pair":
@@ -204,6 +208,22 @@ def test_a_masked_lm_is_patched_as_it_is_unless_it_is_fine_tuned_first(tmp_path,
         for settings in ({}, {"finetune": True})
     ]
     assert names == [["patching.patch"], ["finetuning.train", "patching.patch"]]
+
+
+@torch.no_grad()
+def test_pairs_of_texts_and_numbers_are_what_transformers_gives(tmp_path):
+    folder = checkpoint(tmp_path / "bert", "bert", "classification", num_labels=1)
+    data = rows(tmp_path / "data", "pair", n=6)._source.path
+    spec = DataSpec(path=data, pair_column="pair", labels=("no", "yes"))
+    found = [row for row in rows_of("patching", folder, spec, tries=2) if row["stage"] == "pair"]
+    assert {(row["answer"], row["other"]) for row in found} == {("the number", None)}
+    model, tokenizer = tiny_model("bert", "classification", num_labels=1), tokenizer_for("bert")
+    for row in found:
+        for side in ("clean", "corrupted"):
+            given = tokenizer(row[side], row[f"{side}_pair"], return_tensors="pt")
+            assert set(given["token_type_ids"][0].tolist()) == {0, 1}
+            expected = float(model(**given).logits[0, 0])
+            assert row[f"{side}_value"] == pytest.approx(expected, abs=1e-3)
 
 
 def model_with(kind, folder):

@@ -238,6 +238,14 @@ def test_pairs_are_read_from_files_by_their_columns(tmp_path):
     assert read_pairs(lines) == [TextPair(("a", "c"), ("b", "c"), 0)]
 
 
+def test_the_lines_of_a_file_that_are_left_out_are_named(tmp_path):
+    file = tmp_path / "pairs.csv"
+    file.write_text("clean,corrupted\na cat,a\na cat,a dog\n" + "a,the cat\n" * 5)
+    found, left_out = encoded_pairs(read_pairs(file), encoder(), masked=False)
+    assert [pair.texts.line for pair in found] == [3]
+    assert left_out == {f"{OTHER_LENGTH}, line 2, 4, 5, 6, 7, …": 6}
+
+
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [

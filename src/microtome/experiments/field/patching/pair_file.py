@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from microtome.errors import DataError
@@ -21,7 +21,7 @@ Input = str | tuple[str, str]
 class TextPair:
     """A clean and a corrupted text; for a masked LM, two words that are compared at [MASK].
 
-    ``row`` is the same for pairs that aren't independent.
+    ``row`` is the same for pairs that aren't independent; ``line`` is that of a file, else 0.
     """
 
     clean: Input
@@ -29,6 +29,7 @@ class TextPair:
     row: int
     answer: str | None = None
     other: str | None = None
+    line: int = field(default=0, compare=False)
 
 
 def read_pairs(path: Path) -> list[TextPair]:
@@ -59,7 +60,8 @@ def read_pairs(path: Path) -> list[TextPair]:
             raise at_line(path, number, str(reason)) from reason
         clean, corrupted = _inputs(fields)
         row = rows.setdefault(clean, len(rows))
-        pairs.append(TextPair(clean, corrupted, row, fields.get("answer"), fields.get("other")))
+        words = fields.get("answer"), fields.get("other")
+        pairs.append(TextPair(clean, corrupted, row, *words, line=number))
     if not pairs:
         raise DataError(f"{path.name} has no rows")
     return pairs

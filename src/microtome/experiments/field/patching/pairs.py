@@ -20,6 +20,7 @@ MASK = "[MASK]"  # in a file, whatever the model's own mask token is called
 SAME, OTHER_LENGTH = "no token differs", "another number of tokens"
 TOO_LONG, NO_MASK = "longer than the model reads", "no mask at the same token of both texts"
 NOT_ONE_PIECE = "a word that isn't one token"
+SHOWN_LINES = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,14 +80,22 @@ def encoded_pairs(
     ``masked``: they are for a masked LM, and have a mask at the same token of both texts.
     """
     found: list[Pair] = []
-    left_out: Counter[str] = Counter()
+    lines: dict[str, list[int]] = {}
     for texts in pairs:
         pair = _encoded(texts, encoder, masked=masked)
         if isinstance(pair, str):
-            left_out[pair] += 1
+            lines.setdefault(pair, []).append(texts.line)
         else:
             found.append(pair)
-    return found, left_out
+    return found, Counter({_at(why, where): len(where) for why, where in lines.items()})
+
+
+def _at(why: str, lines: list[int]) -> str:
+    """A reason, and the first lines of the file that it is about."""
+    if not any(lines):
+        return why
+    more = ", …" if len(lines) > SHOWN_LINES else ""
+    return f"{why}, line {', '.join(map(str, lines[:SHOWN_LINES]))}{more}"
 
 
 def _encoded(texts: TextPair, encoder: Encoder, *, masked: bool) -> Pair | str:

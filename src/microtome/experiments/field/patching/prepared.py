@@ -89,7 +89,7 @@ def _with_a_difference(
         left_out[ALIKE] += len(pairs) - len(kept)
         pairs, questions = [pairs[place] for place in kept], questions.take(kept)
     if not pairs:
-        why = ", ".join(f"{n} × {reason}" for reason, n in left_out.items() if n)
+        why = "; ".join(f"{n} × {reason}" for reason, n in left_out.items() if n)
         raise DataError(f"no pair is left to patch: {why}")
     return Prepared(pairs, questions, Counter({why: n for why, n in left_out.items() if n}))
 

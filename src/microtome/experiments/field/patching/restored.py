@@ -18,6 +18,7 @@ from microtome.experiments.field.patching.states import Patch, Patched
 from microtome.statistics import SumMetric, bootstrap, value_of
 from microtome.statistics.weighted import ratio
 
+LEAST_PAIRS = 5  # for an interval: fewer, drawn again, say little of other pairs
 Row = dict[str, Any]
 NOTHING: Mapping[str, Any] = {**dict.fromkeys(COLUMNS), "unit": "pairs"}  # what n counts
 Names = Callable[[int], tuple[str, str | None]]
@@ -68,7 +69,7 @@ class Restored:
         for depth, column in enumerate(moved.T):
             metric = restored_share(column, gaps)
             low = high = None
-            if len(np.unique(units)) > 1:
+            if len(np.unique(units)) >= LEAST_PAIRS:
                 interval = bootstrap(metric, clusters=units)
                 low, high = interval.low, interval.high
             rows.append(
