@@ -19,8 +19,7 @@ from microtome.observe import (
     readout_of,
     scanning,
 )
-from support.naive import on_real, padded, random_texts
-from support.plain_decoding import faithful_model, full_logits
+from support.naive import faithful_model, full_logits, on_real, padded, random_texts
 from support.tiny import FAMILY_TYPES, VOCABULARY, tiny_model
 
 LENGTHS = (9, 5, 14, 5, 3, 9)

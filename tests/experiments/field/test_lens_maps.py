@@ -16,8 +16,7 @@ from microtome.experiments.kit.controlled_decoding import random_blocks
 from microtome.families import adapt
 from microtome.observe import Readout, Vocabulary, decode, readout_of
 from microtome.observe.predicting import states
-from support.naive import padded, random_texts
-from support.plain_decoding import faithful_model, full_logits
+from support.naive import faithful_model, full_logits, padded, random_texts
 from support.tiny import FAMILY_TYPES, N_LAYERS, VOCABULARY, WIDTH
 
 LENGTHS = (9, 5, 14, 3, 9)
