@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from microtome.experiments import Experiment, Subject
     from microtome.study import Study, StudyPart, Workers
 
+MILLION = 1_000_000
 
 ExperimentName = Annotated[str | None, typer.Argument(help="See 'microtome list experiments'.")]
 ModelName = Annotated[
@@ -245,6 +246,8 @@ def _draw(console: Console, done: Examination) -> None:
 def _cell(view: Table, column: str, value: object) -> object:
     if isinstance(value, float):
         return f"{100 * value:.1f}" if column in view.percent else f"{value:,.2f}"
+    if isinstance(value, int) and value >= MILLION:  # a table has room for ten such columns or so
+        return f"{value / MILLION:.1f} M"
     return f"{value:,}" if isinstance(value, int) else value
 
 
