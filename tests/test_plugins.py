@@ -156,7 +156,7 @@ def test_a_command_finds_an_experiment_by_the_path_of_its_process(installed, cla
     assert (tmp_path / "run" / "report.html").is_file()
 
 
-def test_the_documented_task_has_its_own_rows(installed, capsys):
+def test_the_documented_task_has_its_own_rows(installed, classifier, capsys):
     documented_package("add-a-task.md", installed)
     items, err = listed("tasks", capsys)
     assert items["support-tickets"]["splits"] == {"train": 4, "dev": 2}
@@ -168,6 +168,10 @@ def test_the_documented_task_has_its_own_rows(installed, capsys):
     ]  # fmt: skip
     assert rows.targets.tolist() == [0, 1]
     assert rows.notes == ()
+    found = evaluate(load(classifier), load_tokenizer(classifier), rows)
+    right = found.predictions == rows.targets
+    assert found.scores["accuracy"].value == right.mean()
+    assert set(found.scores) == set(find_task("support-tickets").metrics)
 
 
 @pytest.fixture
