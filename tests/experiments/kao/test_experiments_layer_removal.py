@@ -254,7 +254,7 @@ def test_every_official_metric_has_rows_that_equal_edits_by_hand(mrpc, on_mrpc, 
 
 def test_the_chosen_metric_is_shown_and_picked_by(mrpc, on_mrpc):
     assert {row["metric"] for row in on_mrpc.rows if row["strategy"] == "best"} == {"accuracy"}
-    _, curve, prices, on_test = on_mrpc.experiment.views(on_mrpc.rows)
+    curve, _, _, prices, on_test = on_mrpc.experiment.views(on_mrpc.rows)
     assert len(on_test.rows) == 2
     assert curve.y_label == "accuracy"
     assert len(prices.rows) == 3 + 2 + 2
