@@ -66,10 +66,9 @@ BELOW = {
         "families", "edits", "statistics", "runs", "values", "errors",
     },
     "cli": {
-        "explorer", "study", "examination", "trimming", "comparing", "replication", "papers",
-        "experiments", "training",
-        "surgery", "observe", "tasks", "models", "families", "edits", "views", "values", "threads",
-        "plugins", "errors",
+        "explorer", "study", "examination", "trimming", "comparing", "replication", "report",
+        "papers", "experiments", "training", "surgery", "observe", "tasks", "models", "families",
+        "edits", "views", "values", "threads", "plugins", "errors",
     },
     "notebook": {
         "study", "experiments", "report", "runs", "tasks", "models", "views", "errors",

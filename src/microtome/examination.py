@@ -150,13 +150,7 @@ def request(
         training.setdefault(
             "epochs", min(chosen.epochs, subject.dataset.task.hyperparameters.epochs)
         )
-    healing = {"screened_rows": chosen.screened_rows, "minutes": chosen.minutes}
-    settings: dict[str, dict[str, Any]] = {
-        "trim": {**healing, **training},
-        "head-disabling": {"splits": chosen.splits, "random_sets": chosen.random_sets, **training},
-        "layer-removal": training,
-        "decoding": {},
-    }
+    settings = _settings(chosen, training)
     fewer = {"head-disabling": _head_rows(chosen, subject), "decoding": chosen.decoded_rows}
     # A trim needs more than the others: rows to heal on, several layers.
     wanted = tuple(
@@ -165,6 +159,18 @@ def request(
         if part not in without
     )
     return ExaminationRequest(subject, folder, wanted)
+
+
+def _settings(profile: Profile, training: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """The options of every part: those of the profile, and of the fine-tuning where it trains."""
+    healing = {"screened_rows": profile.screened_rows, "minutes": profile.minutes}
+    sweep = {"splits": profile.splits, "random_sets": profile.random_sets}
+    return {
+        "trim": {**healing, **training},
+        "head-disabling": {**sweep, **training},
+        "layer-removal": training,
+        "decoding": {},
+    }
 
 
 def _cheap_rows(subject: Subject) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 
 from microtome.models.source import short_name
 from microtome.papers.exhibit import Exhibit, Stack
-from microtome.runs import Record, RunResult
+from microtome.runs import RunResult
 from microtome.views import TidyRow
 
 Key = tuple[str, str, str]  # experiment, model, task
@@ -86,16 +86,9 @@ def measured_by(result: RunResult) -> Measured:
             own = tuple({**columns, **row} for row in record.rows)
             rows[key] = rows.get(key, ()) + own
         else:
-            cause = _cause(record, result.records)
+            cause = result.cause_of(record)
             problems[key] = (*problems.get(key, ()), f"{cause.title}: {cause.error}")
     request = result.request
     stacks = {facts["model"]: facts for facts in request["stacks"]}
     sizes = {facts["task"]: facts for facts in request["sizes"]}
     return Measured(rows, problems, stacks, sizes, frozenset(request["whole"]))
-
-
-def _cause(record: Record, records: Mapping[str, Record]) -> Record:
-    """What kept a trial from its numbers: itself, or the needed trial that failed."""
-    while record.status == "blocked":
-        record = next(records[need] for need in record.needs if not records[need].ok)
-    return record

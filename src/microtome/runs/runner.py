@@ -51,6 +51,12 @@ class RunResult:
         """The records that are not ok, whatever the reason."""
         return [record for record in self.records.values() if not record.ok]
 
+    def cause_of(self, record: Record) -> Record:
+        """What kept a trial from its numbers: itself, or the needed trial that failed."""
+        while record.status == "blocked":
+            record = next(self.records[need] for need in record.needs if not self.records[need].ok)
+        return record
+
     @property
     def rows(self) -> list[dict[str, Any]]:
         """The tidy rows of results.parquet."""

@@ -13,7 +13,7 @@ from microtome.models.source import short_names
 from microtome.papers.comparison import Reported, reported
 from microtome.report import html_of
 from microtome.report.page import Picture, Section, Status, first_picture
-from microtome.runs import Record, RunResult
+from microtome.runs import RunResult
 from microtome.study.headlines import plain_headline
 from microtome.views import Headline, TidyRow, View
 
@@ -195,12 +195,5 @@ def _measured(
         if record.columns.get("experiment") == name and wanted.items() <= record.columns.items()
     ]
     rows = tuple({**r.columns, **row} for r in records if r.ok for row in r.rows)
-    causes = (_cause(record, result.records) for record in records if not record.ok)
+    causes = (result.cause_of(record) for record in records if not record.ok)
     return rows, tuple(dict.fromkeys(f"{cause.title}: {cause.error}" for cause in causes))
-
-
-def _cause(record: Record, records: Mapping[str, Record]) -> Record:
-    """What kept a trial from its numbers: itself, or the needed trial that failed."""
-    while record.status == "blocked":
-        record = next(records[need] for need in record.needs if not records[need].ok)
-    return record

@@ -8,13 +8,7 @@ from typing import Any
 
 from microtome.experiments.kit import learning
 from microtome.experiments.kit.judging import TEST, shown_rows
-from microtome.experiments.kit.wording import (
-    change,
-    counted,
-    layers_named,
-    percent,
-    unit_of,
-)
+from microtome.experiments.kit.wording import change, counted, layers_named, percent, unit_of
 from microtome.views import (
     Bars,
     BarSeries,
