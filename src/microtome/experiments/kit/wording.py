@@ -31,6 +31,11 @@ def change(value: float, low: float | None = None, high: float | None = None) ->
     return f"{shown} ({points(low)} to {points(high)})"
 
 
+def correlation(value: float, low: float, high: float) -> str:
+    """A rank correlation with its interval: 0.41 (−0.09 to 0.66)."""
+    return f"{value:.2f} ({low:.2f} to {high:.2f})".replace("-", "−")
+
+
 def between(low: float | None, high: float | None) -> str:
     """The ends of a score's interval, in percent: 84.1 to 90.0; empty where it has none."""
     if low is None or high is None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from microtome.experiments.kit.head_tables import head_map, name_of
-from microtome.experiments.kit.wording import change, counted
+from microtome.experiments.kit.wording import change, correlation, counted
 from microtome.statistics import Interval, bootstrap, spearman
 from microtome.views import Table, TidyRow, TidyRows, View, table_of
 
@@ -66,11 +67,12 @@ def is_measured(rows: TidyRows) -> bool:
 def agreement(rows: TidyRows, unit: str) -> Interval | None:
     """The rank correlation of importance with the measured loss of score, over heads or layers."""
     units = [row for row in of_unit(rows, unit) if row["delta"] is not None]
-    if len(units) < LEAST_UNITS:
-        return None
-    return bootstrap(
-        spearman([row["importance"] for row in units], [-row["delta"] for row in units])
-    )
+    return rank_agreement([row["importance"] for row in units], [-row["delta"] for row in units])
+
+
+def rank_agreement(scores: Sequence[float], losses: Sequence[float]) -> Interval | None:
+    """The rank correlation of layers' or heads' scores with their losses; None for too few."""
+    return None if len(scores) < LEAST_UNITS else bootstrap(spearman(scores, losses))
 
 
 def finding(rows: TidyRows) -> str:
@@ -102,17 +104,11 @@ def _agrees(rows: TidyRows) -> str:
         found = agreement(rows, unit)
         if found is not None:
             told.append(
-                f"{signed(found.value)} ({signed(found.low)} to {signed(found.high)}) over"
-                f" {counted(found.n, unit)}"
+                f"{correlation(found.value, found.low, found.high)} over {counted(found.n, unit)}"
             )
     if not told:
         return ""
     return f"Gradients and the measured loss rank alike by Spearman {', '.join(told)}."
-
-
-def signed(value: float) -> str:
-    """A correlation: 0.41, −0.09."""
-    return f"{value:.2f}".replace("-", "−")
 
 
 def summary(rows: TidyRows) -> dict[str, Any]:

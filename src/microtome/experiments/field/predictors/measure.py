@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from microtome.experiments.field.head_importance.report import rank_agreement
 from microtome.experiments.field.predictors.scores import Place, Score, all_scores
 from microtome.experiments.field.predictors.variants import HealedLayers, SweptHeads, SweptLayers
 from microtome.experiments.field.trim.healing import HEALED
@@ -24,11 +25,10 @@ from microtome.families.seam import Family
 from microtome.observe import HeadMeans, reductions, stream
 from microtome.observe.evaluation import encode_to_score
 from microtome.runs import Context, Result
-from microtome.statistics import Interval, bootstrap, spearman
+from microtome.statistics import Interval
 from microtome.tasks import Dataset, Encoded
 from microtome.tasks.scoring.constant import answer_columns
 
-LEAST_UNITS = 5  # to correlate
 SHARES = {"layer": (1 / 6, 1 / 3, 1 / 2), "head": (0.1, 0.25, 0.5)}  # that are cut
 MEASURED = "measured"  # the choice that scores are compared with
 WITHOUT_TRAINING = "measured without training"  # as a score of what is lost after healing
@@ -158,9 +158,9 @@ def _agreement(score: Score, losses: Mapping[Place, float]) -> dict[str, Any]:
     places = list(losses)
     row = {"stage": "agreement", "unit": score.unit, "score": score.name, "n": len(places)}
     row |= {"seconds": score.seconds, "spearman": None, "low": None, "high": None}
-    if len(places) < LEAST_UNITS:
+    found = rank_agreement([score.values[p] for p in places], [losses[p] for p in places])
+    if found is None:
         return row
-    found = bootstrap(spearman([score.values[p] for p in places], [losses[p] for p in places]))
     return row | {"spearman": found.value, "low": found.low, "high": found.high}
 
 

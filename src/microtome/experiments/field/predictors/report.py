@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from microtome.experiments.kit import learning
-from microtome.experiments.kit.wording import change, counted, percent, points
+from microtome.experiments.kit.wording import change, correlation, counted, percent, points
 from microtome.views import (
     Bars,
     BarSeries,
@@ -170,8 +170,7 @@ def _half_cut(rows: TidyRows, score: TidyRow) -> TidyRow | None:
 
 
 def _with_interval(row: TidyRow) -> str:
-    shown = f"{row['spearman']:.2f} ({row['low']:.2f} to {row['high']:.2f})"
-    return shown.replace("-", "−")
+    return correlation(row["spearman"], row["low"], row["high"])
 
 
 def summary(rows: TidyRows) -> dict[str, Any]:

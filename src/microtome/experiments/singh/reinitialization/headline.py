@@ -37,7 +37,7 @@ def headline(rows: TidyRows) -> Headline:
     cards.append(Card("training runs", str(len(of_size))))
     cards.append(Card("seeds", str(len({row["seed"] for row in of_size})), size_name(size)))
     said_for_sure = what_it_costs(rows)
-    first = f"{said_for_sure}." if said_for_sure else _plainly(rows)
+    first = f"{said_for_sure}." if said_for_sure else finding(rows)
     return Headline(first, tuple(cards[:5]), _sure(of_size))
 
 
@@ -53,10 +53,6 @@ def _cost(runs: list[TidyRow], base: list[TidyRow]) -> Card:
         f"{points(-found.value)} points",
         said(found).partition(" (")[2].removesuffix(")"),
     )
-
-
-def _plainly(rows: TidyRows) -> str:
-    return finding(rows)
 
 
 def _sure(rows: TidyRows) -> str:
