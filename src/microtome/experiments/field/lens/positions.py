@@ -28,7 +28,7 @@ MOST_BYTES = 2**30  # that these states may take, all depths together
 
 @dataclass(frozen=True, eq=False)
 class ReadTexts:
-    """Texts with the tokens that are read: all ordinary ones, or those behind a [MASK]."""
+    """Texts with the tokens that are read: all ordinary ones, or those that are masked."""
 
     texts: Texts
     is_read: BoolArray  # (T,)
