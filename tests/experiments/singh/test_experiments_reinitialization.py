@@ -167,6 +167,13 @@ def test_claims_are_judged_from_rows():
     assert answer(five, "middle layers").startswith("holds: ")
     assert answer(flat, "middle layers").startswith("doesn't hold: ")
     assert answer(once, "middle layers").startswith("can't tell: ")
+    # Few rows teach the whole model and nothing without its top third: it isn't compared.
+    constant = {"constant_value": 0.5, "one_answer": False}
+    few = made([{k: 0.6 if k == 0 else 0.5 for k in range(13)}] * 3, fraction=67.0, n_train=67)
+    both = [{**row, **constant} for row in five + few]
+    assert answer(both, "middle layers").startswith("holds: with all rows")
+    alone = [{**row, **constant} for row in few]
+    assert answer(alone, "middle layers").startswith("can't tell: With 4 re-initialised layers it")
     sharp = made(curves(lambda k: 0.2 * (k > 8)), task="qnli")
     assert answer(sharp, "qnli").startswith("holds: all rows: most when layer 3 goes (−20.0")
     assert answer(made(curves(lambda k: 0.2 * (k > 3)), task="qnli"), "qnli").startswith("doesn't")

@@ -84,15 +84,19 @@ def _last_layers(rows: TidyRows, curves: Mapping[float, SeedCurve]) -> dict[str,
 
 
 def _middle_layers(rows: TidyRows, curves: Mapping[float, SeedCurve]) -> dict[str, Answer]:
-    """The middle third, at the smallest training size.
+    """The middle third, at the smallest training size that teaches a model without the top third.
 
     Holds where the interval of the cost is within 3 to 7 points, doesn't hold where it is outside.
     """
-    size, curve = list(curves.items())[-1]
     n_layers = rows[0]["layers"]
     top, middle = round(n_layers / 3), round(2 * n_layers / 3)
-    if not {top, middle} <= curve.keys() or top == middle:
+    if top == middle or not all({top, middle} <= curve.keys() for curve in curves.values()):
         return {}
+    taught = [(size, curve) for size, curve in curves.items() if has_learnt(curve[top])]
+    if not taught:
+        why = not_learnt(curves[next(iter(curves))][top], f"With {top} re-initialised layers it")
+        return {"middle layers": judged(Answer(why, CANT_TELL), rows, SST2)}
+    size, curve = taught[-1]
     cost = difference(curve[middle], curve[top])
     holds = None
     if cost.interval is not None:
