@@ -72,6 +72,13 @@ class BarSeries:
     high: tuple[float | None, ...] = ()
 
 
+def ends_at(series: Series | BarSeries, i: int) -> tuple[float | None, float | None]:
+    """The ends of the interval of a series' value at place ``i``; None where it has none."""
+    low = series.low[i] if i < len(series.low) else None
+    high = series.high[i] if i < len(series.high) else None
+    return low, high
+
+
 @dataclass(frozen=True)
 class Bars:
     """Values of named things: scores per start, or (``stacked``) shares of patterns per task."""

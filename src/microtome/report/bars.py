@@ -20,7 +20,7 @@ from microtome.report.axes import (
 from microtome.report.drawing import Drawing, Label, Mark, Outline, Point, Style, box
 from microtome.report.palette import N_SERIES
 from microtome.report.text import between, is_number, number, plain, shortened, width_of
-from microtome.views import Bars, BarSeries
+from microtome.views import Bars, BarSeries, ends_at
 
 NARROWEST, WIDEST = 9.0, 46.0  # of a bar, in pixels
 LONGEST_NAME = 110.0
@@ -129,8 +129,7 @@ def _side_by_side(
         if value is None or not is_number(value):
             continue
         yield from _bar(x, thick - 1, y(0), y(value), pens[series.name], _hint(view, series, g))
-        low = series.low[g] if g < len(series.low) else None
-        high = series.high[g] if g < len(series.high) else None
+        low, high = ends_at(series, g)
         if low is not None and high is not None and is_number(low) and is_number(high):
             middle = x + (thick - 1) / 2
             whisker = ((middle, y.inside(low)), (middle, y.inside(high)))
@@ -197,8 +196,7 @@ def _hint(view: Bars, series: BarSeries, g: int) -> str:
     value = series.values[g]
     assert value is not None
     text = number(value, percent=view.percent) + (" %" if view.percent else "")
-    low = series.low[g] if g < len(series.low) else None
-    high = series.high[g] if g < len(series.high) else None
+    low, high = ends_at(series, g)
     if low is not None and high is not None:
         text += f" ({between(low, high, percent=view.percent)})"
     return f"{plain(view.groups[g])}, {plain(series.name)}: {text}"

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from microtome.views import Bars, Curve, HeatMap, Panels, Sentences, Table, View
+from microtome.views import Bars, Curve, HeatMap, Panels, Sentences, Table, View, ends_at
 
 Lines = Iterable[Sequence[Any]]
 _FORMULA = re.compile(r"'*[=+\-@\t\r\n＝＋－＠]")
@@ -121,17 +121,13 @@ def _with_marks(view: Table) -> tuple[list[str], Lines]:
 def _bar_rows(view: Bars) -> Lines:
     for series in view.series:
         for i, (group, value) in enumerate(zip(view.groups, series.values, strict=True)):
-            low = series.low[i] if i < len(series.low) else None
-            high = series.high[i] if i < len(series.high) else None
-            yield group, series.name, value, low, high
+            yield group, series.name, value, *ends_at(series, i)
 
 
 def _curve_rows(view: Curve) -> Lines:
     for series in view.series:
         for i, (x, y) in enumerate(zip(series.x, series.y, strict=True)):
-            low = series.low[i] if i < len(series.low) else None
-            high = series.high[i] if i < len(series.high) else None
-            yield series.name, x, y, low, high
+            yield series.name, x, y, *ends_at(series, i)
     for level in view.levels:  # the same at every x
         yield level.name, None, level.y, None, None
 

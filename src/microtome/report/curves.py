@@ -23,7 +23,7 @@ from microtome.report.axes import (
 from microtome.report.drawing import Drawing, Label, Mark, Outline, Style, marker
 from microtome.report.palette import N_SERIES
 from microtome.report.text import between, is_number, number, plain, shortened
-from microtome.views import Curve, Series
+from microtome.views import Curve, Series, ends_at
 
 MOST_BANDS = 4  # ribbons in one picture; with more, intervals are thin lines
 CLOSE = 0.012  # of the range: lines nearer than this are one line to the eye
@@ -266,8 +266,7 @@ def _hint(series: Series, k: int, value: float, view: Curve) -> str:
     note = f"{plain(series.notes[k])}, " if k < len(series.notes) else ""
     text = number(value, percent=view.percent) + (" %" if view.percent else "")
     hint = f"{note}{plain(series.name)}, {plain(view.x_label)} {series.x[k]:.4g}: {text}"
-    low = series.low[k] if k < len(series.low) else None
-    high = series.high[k] if k < len(series.high) else None
+    low, high = ends_at(series, k)
     if low is None or high is None:
         return hint
     return f"{hint} ({between(low, high, percent=view.percent)})"
