@@ -4,8 +4,8 @@ The student keeps three of all-MiniLM's six layers; same sentences, same batches
 fp32 without dropout on our side and with the trainer's defaults on theirs. The base's answers are
 computed once in both, and count. The losses differ (ours adds the similarities of all pairs of a
 batch), so the base's answers are what is compared.
-A ratio of 3 is wanted, and reported. At the lengths of STS-B both sides spend most of their time on
-products that both need: padding is all there is to save.
+The target is a ratio of 3: reported, not asserted. At the lengths of STS-B both sides spend most of
+their time on products that both need: padding is all there is to save.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def job(clock: Clock, n_rounds: int) -> Row:
     ratio = row.ratios["sentence-transformers, MSE"]
     row.bars = [
         Bar("vs its trainer", ratio, 1.4),
-        Bar("wanted", ratio, 3.0, asserted=False),
+        Bar("target", ratio, 3.0, asserted=False),
     ]
     return row
 

@@ -1,4 +1,4 @@
-"""What a page of patching says first: the answer, and from and up to which depth it is where."""
+"""What a page of patching says first: the finding, and at which depths a position holds it."""
 
 from __future__ import annotations
 
