@@ -10,6 +10,7 @@ from microtome.papers import Answer
 from microtome.papers.exhibits import PAPERS
 from microtome.replication.answers import (
     average,
+    average_gain,
     every_task,
     frame_heads_disabled,
     judgements,
@@ -56,11 +57,13 @@ def test_one_model_alone_is_not_most():
         (["holds", "can't tell", "doesn't hold"], "doesn't hold"),
     ],
 )
-def test_every_task_means_all_but_the_excepted_one(verdicts, together):
+def test_every_task_means_all_that_the_claim_is_about(verdicts, together):
     single = answers(*verdicts)
     assert every_task(NOTHING, single).verdict == together
-    with_qqp = single | {("m0", "qqp"): Answer("w", "doesn't hold")}
-    assert every_task(NOTHING, with_qqp) == every_task(NOTHING, single)
+    with_excepted = single | {("m0", "qqp"): Answer("w", None)}
+    assert every_task(NOTHING, with_excepted) == every_task(NOTHING, single)
+    with_failure = single | {("m0", "qqp"): Answer("w", "doesn't hold")}
+    assert every_task(NOTHING, with_failure).verdict == "doesn't hold"
 
 
 def test_the_average_has_the_interval_of_its_parts():
@@ -79,8 +82,29 @@ def test_the_average_has_the_interval_of_its_parts():
     assert average(NOTHING, lower).verdict == "can't tell"
     without = single | {("m", "c"): Answer("w", "can't tell", 0.4)}
     assert average(NOTHING, without).verdict == "can't tell"
-    unlearnt = {pair: replace(one, verdict="can't tell") for pair, one in single.items()}
-    assert average(NOTHING, unlearnt).verdict == "can't tell"
+    # Together they may decide where none does by itself.
+    unsure = {("m", task): Answer("w", "can't tell", 0.1, -0.01, 0.21) for task in "abcd"}
+    assert average(NOTHING, unsure).verdict == "holds"
+
+
+def test_an_average_gain_needs_a_task_that_was_learnt():
+    single = {("m", task): Answer("w", "can't tell", 0.4, 0.3, 0.5) for task in ("a", "b")}
+
+    def measured(*tuned):
+        rows = {
+            ("initialization", "m", task): tuple(
+                {"start": start, "metric": "f1", "primary": "f1", "value": value, "seed": seed}
+                for start, value in (("majority", 0.5), ("finetuned", own))
+                for seed in range(1 if start == "majority" else 3)
+            )
+            for task, own in zip(("a", "b"), tuned, strict=True)
+        }
+        return Measured(rows, {}, {"m": FACTS}, {"a": {}, "b": {}})
+
+    assert average_gain(measured(0.9, 0.5), single).verdict == "holds"
+    found = average_gain(measured(0.5, 0.4), single)
+    assert found.verdict == "can't tell"
+    assert "none has learnt" in found.words
 
 
 def overlap_rows(*following):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from microtome.experiments import find_experiment
 from microtome.experiments.kit.answer import all_of, verdict
@@ -14,6 +14,7 @@ from microtome.experiments.kit.wording import change, counted
 from microtome.experiments.kovaleva.frame_relations.claims import NEGLIGIBLE
 from microtome.experiments.kovaleva.frame_relations.report import linked_heads
 from microtome.experiments.kovaleva.head_disabling.report import baseline_of, single_heads
+from microtome.experiments.kovaleva.initialization.claims import beats_constant
 from microtome.experiments.kovaleva.token_links.report import follows_link, links_in, of_link
 from microtome.papers.answer import CANT_TELL, DOESNT_HOLD, HOLDS, Answer
 from microtome.papers.claims import CLAIMS, Claim
@@ -25,7 +26,6 @@ from microtome.replication.measured import Measured, name_of
 Pair = tuple[str, str]  # a model and a task
 Answers = Mapping[Pair, Answer]
 KNOWN = {(claim.experiment, claim.key): claim for claim in CLAIMS}
-EXCEPTED = "qqp"
 OVERLAP = "overlap"
 
 
@@ -77,20 +77,32 @@ def judgements(measured: Measured, exhibit: Exhibit, everyone: Measured) -> list
     lines: list[Judgement] = []
     for experiment, key in exhibit.claims:
         claim = KNOWN[experiment, key]
-        single = {
-            (model, task): found[key]
-            for model, task, _ in everyone.pairs(experiment)
-            if key in (found := answers_of(everyone, experiment, model, task))
-        }
-        pool = POOLED.get((experiment, key))
-        if pool is not None and (together := pool(everyone, single)) is not None:
-            lines.append(Judgement(claim, together))
+        single = _single(everyone, experiment, key)
+        if (pooled := together(claim, everyone)) is not None:
+            lines.append(pooled)
         lines += [
             Judgement(claim, found, model, task)
             for (model, task), found in single.items()
             if model in measured.stacks
         ]
     return lines
+
+
+def together(claim: Claim, measured: Measured) -> Judgement | None:
+    """A claim over all models and tasks; None where it has no rule, or there is only one."""
+    pool = POOLED.get((claim.experiment, claim.key))
+    if pool is None:
+        return None
+    answer = pool(measured, _single(measured, claim.experiment, claim.key))
+    return None if answer is None else Judgement(claim, answer)
+
+
+def _single(measured: Measured, experiment: str, key: str) -> Answers:
+    return {
+        (model, task): found[key]
+        for model, task, _ in measured.pairs(experiment)
+        if key in (found := answers_of(measured, experiment, model, task))
+    }
 
 
 def answers_of(measured: Measured, experiment: str, model: str, task: str) -> Mapping[str, Answer]:
@@ -117,15 +129,17 @@ def most_models(measured: Measured, single: Answers) -> Answer | None:
 
 
 def every_task(measured: Measured, single: Answers) -> Answer | None:
-    """Holds where it does on every task, doesn't where it doesn't on one; QQP is left out."""
+    """Holds where it does on every task, doesn't where it doesn't on one.
+
+    Tasks that the claim isn't about have no verdict, and are left out.
+    """
     judged = {pair: found for pair, found in single.items() if found.verdict is not None}
-    others = {pair: found for pair, found in judged.items() if pair[1] != EXCEPTED}
-    if len(others) < 2:
+    if len(judged) < 2:
         return None
     votes = [
-        None if found.verdict == CANT_TELL else found.verdict == HOLDS for found in others.values()
+        None if found.verdict == CANT_TELL else found.verdict == HOLDS for found in judged.values()
     ]
-    fails = [f"{name_of(m)} on {t}" for (m, t), f in others.items() if f.verdict == DOESNT_HOLD]
+    fails = [f"{name_of(m)} on {t}" for (m, t), f in judged.items() if f.verdict == DOESNT_HOLD]
     words = f"holds on {votes.count(True) or 'none'} of {len(votes)} models and tasks"
     if fails:
         words += f", doesn't on {', '.join(fails)}"
@@ -147,12 +161,17 @@ def average(measured: Measured, single: Answers) -> Answer | None:
         return Answer(f"{change(mean)}, {over}; some have too few seeds", CANT_TELL, mean)
     reach = math.sqrt(sum(((high - low) / 2) ** 2 for low, high in ends)) / len(ends)
     low, high = mean - reach, mean + reach
-    learnt = [found for found in single.values() if found.verdict != CANT_TELL]
-    words = f"{change(mean, low, high)}, {over}"
-    if not learnt:
-        return Answer(f"{words}; none has learnt its task", CANT_TELL, mean, low, high)
     holds = True if low > 0 else False if high < 0 else None
-    return Answer(words, verdict(holds), mean, low, high)
+    return Answer(f"{change(mean, low, high)}, {over}", verdict(holds), mean, low, high)
+
+
+def average_gain(measured: Measured, single: Answers) -> Answer | None:
+    """As ``average``; decides nothing where no fine-tuning has learnt its task."""
+    found = average(measured, single)
+    tuned = (measured.of("initialization", model, task) for model, task in single)
+    if found is None or any(map(beats_constant, tuned)):
+        return found
+    return replace(found, words=f"{found.words}; none has learnt its task", verdict=CANT_TELL)
 
 
 def same_heads(measured: Measured, single: Answers) -> Answer | None:
@@ -220,7 +239,7 @@ POOLED: Mapping[tuple[str, str], Callable[[Measured, Answers], Answer | None]] =
     ("weight-drift", "depth"): every_task,
     ("attention-patterns", "heterogeneous"): every_task,
     ("attention-drift", "layers"): every_task,
-    ("initialization", "gain"): average,
+    ("initialization", "gain"): average_gain,
     ("linguistic-features", "special"): every_task,
     ("token-links", "overlap"): same_heads,
     ("frame-relations", "importance"): frame_heads_disabled,

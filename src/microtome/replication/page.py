@@ -13,7 +13,7 @@ from microtome.papers.comparison import Reported, of_figure
 from microtome.papers.exhibit import Exhibit, Paper
 from microtome.papers.exhibits import PAPERS
 from microtome.papers.printed_numbers import matching
-from microtome.replication.answers import Judgement, judgements
+from microtome.replication.answers import Judgement, judgements, together
 from microtome.replication.drawings import DRAWINGS
 from microtome.replication.measured import Measured, measured_by, name_of
 from microtome.report.page import Page, Picture, Section, Status, first_picture
@@ -166,7 +166,7 @@ def replication_page(result: RunResult) -> Page:
     paper = PAPERS[result.request["paper"]]
     exhibits = exhibits_of(result)
     models = [name_of(model) for model in result.request["models"]]
-    lines = _distinct(exhibits)
+    lines = _distinct(exhibits, measured_by(result))
     tasks = result.request["tasks"]
     made = [each for each in exhibits if each.status != "left out"]
     answer = (
@@ -226,13 +226,20 @@ def _main_figure(made: Sequence[Replicated]) -> Picture | None:
     return next((picture for picture in drawn if picture is not None), None)
 
 
-def _distinct(exhibits: Sequence[Replicated]) -> list[Judgement]:
-    """Every judgement once: several exhibits may show a claim."""
-    found = {
-        (line.claim.experiment, line.claim.key, line.model, line.task): line
-        for each in exhibits
-        for line in each.judgements
-    }
+def _distinct(exhibits: Sequence[Replicated], measured: Measured) -> list[Judgement]:
+    """Every judgement once: several exhibits may show a claim.
+
+    What is said of all models and tasks together is of the tasks of all of these exhibits.
+    """
+    found: dict[tuple[Claim, str, str], Judgement] = {}
+    sizes: dict[Claim, dict[str, Mapping[str, Any]]] = {}
+    for each in exhibits:
+        for line in each.judgements:
+            found[line.claim, line.model, line.task] = line
+            sizes.setdefault(line.claim, {}).update(each.measured.sizes)
+    for claim, tasks in sizes.items():
+        if (pooled := together(claim, replace(measured, sizes=tasks))) is not None:
+            found[claim, "", ""] = pooled
     return list(found.values())
 
 
@@ -244,8 +251,8 @@ def _verdicts(lines: Sequence[Judgement]) -> Table:
         by_claim.setdefault(line.claim, []).append(line)
     rows: list[tuple[Cell, ...]] = []
     for claim, own in by_claim.items():
-        together = next((line.answer.verdict for line in own if not line.model), None)
+        pooled = next((line.answer.verdict for line in own if not line.model), None)
         counts = _by_verdict([line for line in own if line.model])
         cells = (counts.get(word, 0) for word in _WORDS)
-        rows.append((claim.what, claim.words, together, *cells))
+        rows.append((claim.what, claim.words, pooled, *cells))
     return Table("The paper's claims, on how many models and tasks", columns, tuple(rows))

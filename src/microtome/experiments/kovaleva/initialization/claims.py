@@ -32,6 +32,11 @@ def claims(rows: TidyRows) -> dict[str, Answer]:
     }
 
 
+def beats_constant(rows: TidyRows) -> bool:
+    """Whether fine-tuning is sure to be better than a constant answer, where that was scored."""
+    return not _constant_answer(rows)
+
+
 def _constant_answer(rows: TidyRows) -> str:
     """Words for a fine-tuning that is no better than a constant answer, over its seeds."""
     constant = values_of(rows, "majority")
