@@ -79,9 +79,7 @@ def read_edits(texts: Sequence[str] | None) -> Edits:
 
 
 FiguresOnly = Annotated[bool, typer.Option("--figures-only", help="Only figures: SVG, PDF, CSV.")]
-FigureStyle = Annotated[
-    str, typer.Option("--style", help="Of the figures' files: screen or paper.")
-]
+StyleName = Annotated[str, typer.Option("--style", help="Of the figures' files: screen or paper.")]
 FigureWidth = Annotated[
     float | None, typer.Option("--width", help="Inches, with --style paper. Default: 3.3.")
 ]

@@ -258,7 +258,7 @@ def report(
         typer.Option("--out", help="Where the page of several runs goes, or figures alone."),
     ] = None,
     figures_only: given.FiguresOnly = False,
-    style: given.FigureStyle = "screen",
+    style: given.StyleName = "screen",
     width: given.FigureWidth = None,
     quiet: given.Quiet = False,
     json: given.Json = False,
