@@ -163,19 +163,8 @@ def probe_depths(
     ``recipe``: ``paper`` trains as fine-tuning does, with ``settings``; ``converged`` solves for
     the minimum. ``fraction`` takes part of the training rows: below 1 a share, from 2 on a number.
     """
-    if feature not in data.train_states:
-        raise RequestError(
-            f"feature must be one that was collected ({', '.join(data.train_states)}),"
-            f" got {feature!r}"
-        )
-    if recipe not in ("paper", "converged"):
-        raise RequestError(f"recipe must be paper or converged, got {recipe!r}")
     pooler = data.pooler if feature == "trained-pooler" else None
-    if pooler is not None and recipe == "converged":
-        raise RequestError(
-            "recipe must be paper for the feature trained-pooler, got converged, which solves for"
-            " linear classifiers"
-        )
+    _check(data, feature, recipe, has_pooler=pooler is not None)
     part = data.train.fraction(fraction, seed=seed)
     states = data.train_states[feature]
     if len(part) < len(data.train):
@@ -199,6 +188,21 @@ def probe_depths(
     labels = dict(enumerate(part.labels)) or None
     depths = tuple(evaluate_logits(data.dev, of_depth, labels) for of_depth in logits)
     return Probed(data.name, part.task.name, feature, recipe, len(part), depths, probes)
+
+
+def _check(data: ProbeData, feature: Feature, recipe: ProbeRecipe, *, has_pooler: bool) -> None:
+    if feature not in data.train_states:
+        raise RequestError(
+            f"feature must be one that was collected ({', '.join(data.train_states)}),"
+            f" got {feature!r}"
+        )
+    if recipe not in ("paper", "converged"):
+        raise RequestError(f"recipe must be paper or converged, got {recipe!r}")
+    if has_pooler and recipe == "converged":
+        raise RequestError(
+            "recipe must be paper for the feature trained-pooler, got converged, which solves for"
+            " linear classifiers"
+        )
 
 
 def probe(
