@@ -242,6 +242,13 @@ def results(authors: str = "") -> str:
     return stored_results.page(authors) if authors else stored_results.overview()
 
 
+def predictors() -> str:
+    """What cheap scores tell of cuts, from the runs of predictors in docs/results."""
+    import stored_predictors
+
+    return stored_predictors.tables()
+
+
 def headlines() -> str:
     """Five of these claims, for the README."""
     import results as stored_results
@@ -267,6 +274,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "results-kao": partial(results, "Kao"),
     "results-singh": partial(results, "Singh"),
     "results-kovaleva": partial(results, "Kovaleva"),
+    "results-field": predictors,
     "headlines": headlines,
     "python": python_reference,
 }

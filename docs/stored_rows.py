@@ -26,7 +26,7 @@ WORDS = (
     "experiment", "model", "task", "metric", "primary", "unit", "edit", "strategy", "stage",
     "selection", "rule", "readout", "checkpoint", "feature", "link", "direction", "measure",
     "pattern", "part", "start", "recipe", "classifier", "side", "encoder", "target", "kind",
-    "compared_with", "refused",
+    "compared_with", "refused", "score", "cut",
 )  # fmt: skip
 Rows = tuple[Mapping[str, Any], ...]
 

@@ -150,3 +150,36 @@ def test_what_is_committed_is_small_and_names_no_place(results):
         assert list(results.judged(found)), f"{path.name} answers no claim"
         everything = json.dumps([found.rows, found.facts])
         assert not re.search(r"""(^|[\s"'=(])/\w+/""", everything), "an absolute path"
+
+
+def predicted(score, spearman, regret):
+    """A score of layers in one run: its agreement, and what the layers that it cuts cost."""
+    about = {"experiment": "predictors", "model": "m", "task": "t", "unit": "layer", "score": score}
+    ends = {"low": spearman - 0.1, "high": spearman + 0.1}
+    cost = {"regret": regret, "regret_low": regret - 0.01, "regret_high": regret + 0.01}
+    return [
+        {**about, "stage": "agreement", "spearman": spearman, **ends, "n": 12},
+        {**about, "stage": "cut", "n_cut": 2, **cost},
+    ]
+
+
+def test_scores_of_cuts_are_told_by_their_rows(results, monkeypatch):
+    predictors = importlib.import_module("stored_predictors")
+    base = {"experiment": "predictors", "model": "m", "task": "t", "stage": "baseline",
+            "unit": None, "n": 80, "metric": "accuracy", "value": 0.9}  # fmt: skip
+
+    def told(*scores):
+        rows = (base, *(row for score in scores for row in predicted(*score)))
+        stored = results.stored_rows.StoredResults("run", rows, {}, "hash")
+        monkeypatch.setattr(predictors.stored_rows, "stored", lambda: [stored])
+        return predictors.tables()
+
+    page = told(("angle", 0.5, 0.015), ("weight norm", 0.05, 0.08))
+    assert "| score | m, t (80 rows, accuracy 90.0) |" in page
+    assert "| angle | 0.50 (0.40 to 0.60); 2: +1.5 (+0.5 to +2.5) |" in page
+    assert (
+        "Misleads: weight norm in 1 of 1. Agrees: angle in 1 of 1. Never misleads: angle." in page
+    )
+    assert "Heads disabled" not in page
+    page = told(("angle", 0.05, 0.08), ("weight norm", 0.05, 0.01))
+    assert "Misleads: angle in 1 of 1. Agrees: none. Never misleads: weight norm." in page
