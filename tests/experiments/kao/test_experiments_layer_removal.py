@@ -105,7 +105,7 @@ def test_a_refused_cut_is_a_row_that_says_why(tmp_path):
     assert "3 cuts can't be made in this model" in part.finding
     assert rows["each", "0"]["refused"] in part.finding
     assert part.experiment.summary(part.rows)["n_refused"] == 3
-    best, curve, prices, table = part.experiment.views(part.rows)
+    curve, _, best, prices, table = part.experiment.views(part.rows)
     assert [series.name for series in curve.series] == [
         "removed from the top", "best cut, picked on other rows", "one constant answer",
     ]  # fmt: skip

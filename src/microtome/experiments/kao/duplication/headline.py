@@ -59,7 +59,8 @@ def _trained_cards(rows: TidyRows, depths: list[TrainedDepth]) -> list[Card]:
     for strategy in list(strategies)[:1]:
         honest = picked_row(rows, strategy, OTHER_ROWS)
         if honest is not None and not baseline_not_learnt(rows):
-            ends = f"{points(honest['low'])} to {points(honest['high'])}"
+            low, high = honest["low"], honest["high"]
+            ends = "" if low is None else f"{points(low)} to {points(high)}"
             gain = f"{points(honest['value'])} points"
             cards.insert(0, Card("best depth, on other rows and seeds", gain, ends))
     return cards
