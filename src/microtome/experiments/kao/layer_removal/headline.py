@@ -27,7 +27,8 @@ def headline(rows: TidyRows) -> Headline:
         worst = min(singles, key=lambda row: row["delta"])
         cost = change(worst["delta"], worst["low"], worst["high"])
         cards.append(Card("hardest to lose", f"layer {worst['target']}", cost))
-    cards.append(Card("one constant answer", percent(base["constant_value"])))
+    if (constant := base.get("constant_value")) is not None:
+        cards.append(Card("one constant answer", percent(constant)))
     return Headline(_sentence(rows, base, cut), tuple(cards), _sure(base, cut))
 
 
