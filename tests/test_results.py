@@ -147,7 +147,8 @@ def test_what_is_committed_is_small_and_names_no_place(results):
     for path in sorted((ROOT / "docs" / "results").glob("*.parquet")):
         assert path.stat().st_size <= results.stored_rows.LARGEST
         found = results.stored_rows.read(path)
-        assert list(results.judged(found)), f"{path.name} answers no claim"
+        of_scores = any(row["experiment"] == "predictors" for row in found.rows)
+        assert of_scores or list(results.judged(found)), f"{path.name} is on no page"
         everything = json.dumps([found.rows, found.facts])
         assert not re.search(r"""(^|[\s"'=(])/\w+/""", everything), "an absolute path"
 
