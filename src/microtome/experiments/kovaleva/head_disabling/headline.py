@@ -39,7 +39,7 @@ def _sentence(base: TidyRow, heads: TidyRows) -> str:
     if why := not_learnt([base], "The model"):
         return why
     if said := which_matter(heads):
-        return f"{said}; the other heads can't be told from chance one at a time."
+        return f"{said}; one at a time, the other heads are indistinguishable from chance."
     return f"No single head of {len(heads)} is sure to matter for the {base['metric']}."
 
 
