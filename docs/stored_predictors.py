@@ -61,9 +61,16 @@ def _table(runs: Mapping[str, Rows], unit: str, after: str) -> str:
     for score in scores:
         cells = [_cell(rows, unit, after, score) for rows in runs.values()]
         lines.append([score, *cells])
+    costs = [_seconds(agreements(rows, unit, after)) for rows in runs.values()]
+    lines.append(["seconds: the dearest score, the sweep", *costs])
     shown = ["| " + " | ".join(line) + " |" for line in lines]
     shown.insert(1, "|" + "---|" * len(lines[0]))
     return "\n".join(shown) + "\n"
+
+
+def _seconds(found: Rows) -> str:
+    """What the trial of the dearest score took, and what measuring all units took."""
+    return f"{max(row['seconds'] for row in found):.0f}, {found[0]['sweep_seconds']:.0f}"
 
 
 def _heading(name: str, rows: Rows) -> str:

@@ -156,7 +156,7 @@ def test_what_is_committed_is_small_and_names_no_place(results):
 def predicted(score, spearman, regret):
     """A score of layers in one run: its agreement, and what the layers that it cuts cost."""
     about = {"experiment": "predictors", "model": "m", "task": "t", "unit": "layer", "score": score}
-    ends = {"low": spearman - 0.1, "high": spearman + 0.1}
+    ends = {"low": spearman - 0.1, "high": spearman + 0.1, "seconds": 3.2, "sweep_seconds": 90.0}
     cost = {"regret": regret, "regret_low": regret - 0.01, "regret_high": regret + 0.01}
     return [
         {**about, "stage": "agreement", "spearman": spearman, **ends, "n": 12},
@@ -181,6 +181,7 @@ def test_scores_of_cuts_are_told_by_their_rows(results, monkeypatch):
     assert (
         "Misleads: weight norm in 1 of 1. Agrees: angle in 1 of 1. Never misleads: angle." in page
     )
+    assert "| seconds: the dearest score, the sweep | 3, 90 |" in page
     assert "Heads disabled" not in page
     page = told(("angle", 0.05, 0.08), ("weight norm", 0.05, 0.01))
     assert "Misleads: angle in 1 of 1. Agrees: none. Never misleads: weight norm." in page
