@@ -15,8 +15,9 @@ from measuring import Bar, Clock, Row, finish, options, peak_mb
 from microtome.families import adapt
 from microtome.observe import Texts
 from microtome.training.finetune.examples import Examples, select_texts
-from microtome.training.finetune.forward import logits_of, summed_loss
+from microtome.training.finetune.forward import logits_of
 from microtome.training.finetune.loop import train
+from microtome.training.finetune.losses import summed_loss
 from microtome.training.recipe import Recipe, Seeds
 
 BATCH = 32

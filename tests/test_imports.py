@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import importlib
+import importlib.util
 import subprocess
 import sys
 from pathlib import Path
@@ -188,6 +190,19 @@ def test_ray_is_imported_in_one_file():
         if any(n.split(".")[0] == "ray" for n in imported(ast.parse(path.read_text("utf-8"))))
     ]
     assert users == ["runs/ray_executor.py"]
+
+
+SCRIPTS = sorted(p for d in ("bench", "docs", "studies", "tools") for p in ROOT.glob(f"{d}/**/*.py"))
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_scripts_outside_the_package_import_what_is_there(path):
+    """No type checker reads them, and most of them run for too long to be run by a test."""
+    for name in imported(ast.parse(path.read_text(encoding="utf-8"))):
+        module, _, last = name.rpartition(".")
+        if module.split(".")[0] == "microtome":
+            holder = importlib.import_module(module)
+            assert hasattr(holder, last) or importlib.util.find_spec(name), name
 
 
 def test_no_folder_is_crowded():
