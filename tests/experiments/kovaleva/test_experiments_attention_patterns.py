@@ -8,9 +8,15 @@ import json
 import numpy as np
 import pytest
 import torch
+from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from microtome.cli import run
 from microtome.experiments import find_experiment, subject_of
+from microtome.experiments.kovaleva.attention_patterns.examples import (
+    LONGEST,
+    READABLE,
+    example_places,
+)
 from microtome.experiments.kovaleva.attention_patterns.measure import (
     ClassifiedMaps,
     share_rows,
@@ -18,7 +24,9 @@ from microtome.experiments.kovaleva.attention_patterns.measure import (
 from microtome.observe.patterns import PATTERNS, PatternNetwork
 from microtome.runs import open_run
 from microtome.tasks import DataSpec
+from microtome.views import Panels
 from patterns.training import save_classifier
+from support.eager_maps import eager_maps
 from support.experiment_rows import study_here
 from support.tiny import WORDS, save_tiny
 
@@ -104,7 +112,7 @@ def test_words_and_views_follow_the_rows(tmp_path):
             row |= {"share": 0.123, "low": 0.1, "high": 0.15}
     assert "at most 12.3 % (10.0 % to 15.0 %)" in part.experiment.finding(doctored)
     assert "at most 12.3 %" in str(part.experiment.claims(doctored)["heterogeneous"])
-    curve, heat_map, dominant, overall, _ = part.experiment.views(part.rows)
+    curve, _, heat_map, dominant, overall, _ = part.experiment.views(part.rows)
     numbers = {v for row in part.rows for v in row.values() if isinstance(v, float)}
     assert {v for row in heat_map.values for v in row} <= numbers
     most = {}  # the most frequent pattern of each head, which is what a diamond marks
@@ -166,6 +174,89 @@ def test_a_model_without_a_task_head_is_fine_tuned_unless_asked_not_to_be(tmp_pa
     trials = experiment.plan(subject_of(str(base), DataSpec(path=data)), experiment.settings({}))
     assert [trial.name for trial in trials] == ["finetuning.train", "attention-patterns.classify"]
     assert trials[1].request["checkpoint"] == "finetuned"
+
+
+@pytest.mark.parametrize("pairs", [False, True])
+def test_example_maps_are_those_of_the_texts_and_heads_that_they_name(tmp_path, pairs):
+    """Against plain transformers: the text that has the shown tokens, the head of the title."""
+    folder, data = case(tmp_path, pairs=pairs)
+    subject = subject_of(str(folder), DataSpec(path=data, pair_column="pair" if pairs else None))
+    part = study_here("attention-patterns", subject, tmp_path / "run").parts[0]
+    model = AutoModelForSequenceClassification.from_pretrained(folder).eval()
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    with data.open(newline="") as stream:
+        texts = [row[:-1] for row in list(csv.reader(stream))[1:]]
+    by_tokens = {tuple(tokenizer(*text).tokens()): text for text in texts}
+    shown = panels_of(part.experiment.views(part.rows))
+    found = {r["pattern"] for r in part.rows if r["layer"] is None and r["share"] > 0}
+    assert {panel.title.partition(":")[0] for panel in shown} == found
+    assert len(found) > 1
+    for panel in shown:
+        pattern, place = panel.title.split(": head ")
+        layer, head = map(int, place.split("."))
+        tokens = [label.partition(" ")[2] for label in panel.rows]
+        maps = eager_maps(model, tokenizer, *by_tokens[tuple(tokens)])
+        assert np.abs(np.array(panel.values) - maps[layer, head]).max() < 1e-4
+        others = np.abs(maps - np.array(panel.values)).max(axis=(-1, -2)) > 1e-3
+        assert others.sum() == others.size - 1, "another head has the same map"
+        of_heads = [r for r in part.rows if r["pattern"] == pattern and r["head"] is not None]
+        of_head = next(r for r in of_heads if (r["layer"], r["head"]) == (layer, head))
+        assert of_head["share"] == max(r["share"] for r in of_heads) > 0
+
+
+def panels_of(views):
+    return next(view.panels for view in views if isinstance(view, Panels))
+
+
+def test_an_example_is_of_a_text_that_can_be_shown():
+    """Of the head with most maps of the pattern, the text nearest to the readable length."""
+    patterns = np.full((5, 1, 3), PATTERNS.index("vertical"), dtype=np.uint8)
+    patterns[:, 0, 1] = PATTERNS.index("diagonal")
+    patterns[0, 0, 2] = PATTERNS.index("diagonal")
+    lengths = np.array([READABLE, LONGEST + 1, READABLE + 3, READABLE + 2, 3])
+    places = dict(example_places(patterns, lengths))
+    assert places == {"vertical": (0, 0, 0), "diagonal": (0, 0, 1)}
+    lengths[0] = LONGEST + 1
+    assert dict(example_places(patterns, lengths))["diagonal"] == (3, 0, 1)
+    assert dict(example_places(patterns, lengths + LONGEST)) == {}
+
+
+def test_rows_from_before_maps_were_kept_have_no_example(tmp_path):
+    part = studied(tmp_path, pairs=False)
+    older = [
+        {name: value for name, value in row.items() if not name.startswith("example_")}
+        for row in part.rows
+    ]
+    views = part.experiment.views(part.rows)
+    assert part.experiment.views(older) == tuple(v for v in views if not isinstance(v, Panels))
+
+
+def test_the_title_and_the_headline_follow_the_rows(tmp_path):
+    part = studied(tmp_path, pairs=False)
+
+    def with_shares(low_of_layer, low=0.9):
+        """Vertical maps are nine of ten; their shares' lower ends are those."""
+        rows = []
+        for row in map(dict, part.rows):
+            row["share"] = 0.9 if row["pattern"] == "vertical" else 0.1 / 3
+            row["low"] = 0.0
+            if row["pattern"] == "vertical":
+                row["low"] = low if row["layer"] is None else low_of_layer[row["layer"]]
+            rows.append(row)
+        return rows
+
+    for ends, low, said in (
+        ((0.6, 0.6, 0.6), 0.6, "Most maps are vertical in every layer"),
+        ((0.6, 0.4, 0.6), 0.6, "Most maps are vertical"),
+        ((0.4, 0.6, 0.6), 0.4, "Layers 1 and 2: most maps are vertical"),
+        ((0.4, 0.4, 0.4), 0.4, ""),
+    ):
+        rows = with_shares(ends, low)
+        assert part.experiment.views(rows)[0].says == said
+    first = part.experiment.headline(rows)
+    assert first.sentence == "At most 3.3 % of the attention maps may hold something more."
+    assert first.cards[2].label == "vertical maps, the most"
+    assert first.cards[2].value == "90.0 %"
 
 
 def test_the_command_prints_the_fixed_shape(tmp_path, capsys):

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from statistics import fmean
 
 from microtome.experiments.kit.head_tables import head_map
 from microtome.experiments.kit.head_tables import name_of as head_name
 from microtome.experiments.kovaleva.attention_drift.report import of_first_seed
-from microtome.experiments.kovaleva.attention_patterns.report import SHORT, of_all_maps
+from microtome.experiments.kovaleva.attention_patterns.report import (
+    SHORT,
+    example_maps,
+    of_all_maps,
+)
 from microtome.experiments.kovaleva.frame_relations.report import (
     follows_links,
     forward,
@@ -76,9 +81,14 @@ def _by_task(
 
 
 def typical_heads(measured: Measured, exhibit: Exhibit) -> tuple[View, ...]:
-    """For each pattern, the head that has it most often, and how often."""
+    """For each pattern, the head that has it most often, how often, and a map of it."""
     lines: list[tuple[Cell, ...]] = []
+    maps: list[View] = []
     for model, task, rows in measured.pairs("attention-patterns"):
+        maps += [
+            replace(view, title=f"{view.title}: {name_of(model)} on {task}")
+            for view in example_maps(rows)
+        ]
         for pattern in SHORT:
             heads = [r for r in rows if r["head"] is not None and r["pattern"] == pattern]
             if any(row["share"] for row in heads):
@@ -86,7 +96,8 @@ def typical_heads(measured: Measured, exhibit: Exhibit) -> tuple[View, ...]:
                 ends = (most["low"], most["high"])
                 lines.append((name_of(model), task, pattern, head_name(most), most["share"], *ends))
     columns = ("model", "task", "pattern", "head_name", "share", "low", "high")
-    return (Table(exhibit.title, columns, tuple(lines), percent=("share", "low", "high")),)
+    table = Table(exhibit.title, columns, tuple(lines), percent=("share", "low", "high"))
+    return (*maps, table)
 
 
 def shares_of_patterns(measured: Measured, exhibit: Exhibit) -> tuple[View, ...]:

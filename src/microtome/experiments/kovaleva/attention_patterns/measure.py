@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from microtome.experiments.kit.trial_inputs import opened_model, opened_rows
+from microtome.experiments.kovaleva.attention_patterns.examples import example_maps
 from microtome.experiments.kovaleva.attention_patterns.plan import CLASSIFIER
 from microtome.observe import stream, vocabulary_of
 from microtome.observe.evaluation import encode_for, text_clusters
@@ -33,13 +34,17 @@ KINDS = {"on_cls": FIRST, "on_sep": SEPARATOR, "on_punctuation": PUNCTUATION, "o
 
 @dataclass(frozen=True, eq=False)
 class ClassifiedMaps:
-    """What a pass over the examples gave; ``confusion`` (true, given) is the classifier's."""
+    """What a pass over the texts gave; ``confusion`` (true, given) is the classifier's.
+
+    ``examples`` are, by pattern, the columns of a map that is kept whole.
+    """
 
     patterns: Bytes  # (texts, layers, heads)
     stripes: Bytes  # the kind of token that a striped map's strongest column is on
     confusion: NDArray[np.int64]
     pairs: bool
     clusters: NDArray[np.int64] | None = None
+    examples: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 def classify(request: Mapping[str, Any], context: Context) -> Result:
@@ -63,9 +68,8 @@ def classified_maps(request: Mapping[str, Any], context: Context) -> ClassifiedM
     texts = encode_for(model, tokenizer, dataset)
     classifier = load_classifier(context.where[CLASSIFIER])
     second = second_texts(texts)
-    counts = PatternCounts(
-        classifier, second=second, kinds=token_kinds(texts, vocabulary_of(tokenizer))
-    )
+    vocabulary = vocabulary_of(tokenizer)
+    counts = PatternCounts(classifier, second=second, kinds=token_kinds(texts, vocabulary))
     stream(
         model,
         texts,
@@ -79,6 +83,7 @@ def classified_maps(request: Mapping[str, Any], context: Context) -> ClassifiedM
         classifier.confusion,
         pairs=bool(second.any()),
         clusters=text_clusters(dataset, texts),
+        examples=example_maps(model, texts, counts.found, vocabulary, device=context.device),
     )
 
 
@@ -104,7 +109,8 @@ def share_rows(classified: ClassifiedMaps, *, seed: int = 0) -> list[dict[str, A
                 "corrected_low": None if ends is None else float(ends[0][k]),
                 "corrected_high": None if ends is None else float(ends[1][k]),
             }  # fmt: skip
-            rows.append(row | where_stripes_fall(stripes, patterns, k))
+            example = classified.examples.get(pattern, {}) if layer is None else {}
+            rows.append(row | where_stripes_fall(stripes, patterns, k) | example)
     return rows
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from microtome.experiments.kit.head_tables import head_map
-from microtome.experiments.kit.wording import percent
+from microtome.experiments.kit.wording import layers_named, percent
 from microtome.views import (
     Cell,
     Curve,
     HeatMap,
+    Panels,
     Table,
     TidyRow,
     TidyRows,
@@ -22,12 +23,16 @@ HETEROGENEOUS = "heterogeneous"
 SHORT = {
     "vertical": "v", "diagonal": "d", "vertical+diagonal": "v+d", "block": "b", HETEROGENEOUS: "h",
 }  # fmt: skip
+HALF = 0.5  # of the maps; more than that are most
 STRIPE_COLUMNS = ("on_cls", "on_sep", "on_punctuation", "on_other")
 
 
 def views(rows: TidyRows) -> tuple[View, ...]:
-    """Shares by layer, the dominant pattern of every head, and where the stripes fall."""
-    return (_by_layer(rows), _heat_map(rows), _dominant(rows), _overall(rows), _stripes(rows))
+    """Shares by layer, a map of each pattern, the dominant pattern of heads, the stripes."""
+    return (
+        _by_layer(rows), *example_maps(rows), _heat_map(rows), _dominant(rows), _overall(rows),
+        _stripes(rows),
+    )  # fmt: skip
 
 
 def of_all_maps(rows: TidyRows) -> dict[str, TidyRow]:
@@ -54,7 +59,46 @@ def _by_layer(rows: TidyRows) -> Curve:
         series_of(name, of_pattern, "layer", "share", ends=("low", "high"))
         for name, of_pattern in by_pattern.items()
     )
-    return Curve("Attention patterns by layer", "layer", "share of maps", tuple(series))
+    return Curve(
+        "Attention patterns by layer", "layer", "share of maps", tuple(series),
+        says=which_prevails(rows),
+    )  # fmt: skip
+
+
+def which_prevails(rows: TidyRows) -> str:
+    """The pattern that is sure to be that of most maps, and in which layers; empty for none."""
+    most = max(of_all_maps(rows).values(), key=lambda row: row["share"])
+    own = [row for row in rows if row["head"] is None and row["pattern"] == most["pattern"]]
+    by_layer = {row["layer"]: row["low"] > HALF for row in own if row["layer"] is not None}
+    sure = [layer for layer, is_sure in by_layer.items() if is_sure]
+    if len(sure) == len(by_layer):
+        return f"Most maps are {most['pattern']} in every layer"
+    if most["low"] > HALF:
+        return f"Most maps are {most['pattern']}"
+    return f"{layers_named(sure)}: most maps are {most['pattern']}" if sure else ""
+
+
+def example_maps(rows: TidyRows) -> tuple[Panels, ...]:
+    """A map of each pattern; none of rows that were measured before maps were kept."""
+    whole = of_all_maps(rows)
+    maps = tuple(_example(row) for row in whole.values() if row.get("example_tokens"))
+    title = "A map of each pattern, of the head that has it most often"
+    return (Panels(title, maps),) if maps else ()
+
+
+def _example(row: TidyRow) -> HeatMap:
+    """Who attends (rows) to whom (columns); the tokens are in the rows' labels and in the notes."""
+    tokens = row["example_tokens"]
+    return HeatMap(
+        title=f"{row['pattern']}: head {row['example_layer']}.{row['example_head']}",
+        row_label="from",
+        column_label="to",
+        rows=tuple(f"{i} {token}" for i, token in enumerate(tokens)),
+        columns=tuple(map(str, range(len(tokens)))),
+        values=tuple(map(tuple, row["example_weights"])),
+        value_label="attention",
+        notes=(tuple(tokens),) * len(tokens),
+    )
 
 
 def _heat_map(rows: TidyRows) -> HeatMap:
