@@ -26,7 +26,9 @@ N_ROWS = 200
 def opened(folder: Path) -> Session:
     model = classifier("12x384")
     model.save_pretrained(folder)
-    load_tokenizer("minilm").save_pretrained(folder)
+    tokenizer = load_tokenizer("minilm")
+    assert tokenizer is not None
+    tokenizer.save_pretrained(folder)
     return Session(SessionRequest(str(folder), DataSpec("micro-sentiment", limit=N_ROWS)))
 
 

@@ -9,7 +9,7 @@ import os
 import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -67,7 +67,7 @@ class Clock:
         work()
         return self.now() - started
 
-    def rounds(self, works: dict[str, Callable[[], object]], n_rounds: int) -> dict[str, float]:
+    def rounds(self, works: Mapping[str, Callable[[], object]], n_rounds: int) -> dict[str, float]:
         """Median seconds of every piece of work, one after the other in every round.
 
         A shared machine is fast in one minute and slow in the next, so seconds are those at the

@@ -8,6 +8,7 @@ these rows, evenly spread over the lengths; the rivals' time is scaled to the to
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import torch
@@ -105,10 +106,12 @@ def one_pass(clock: Clock, n_rounds: int, peers: dict[str, Callable[..., torch.T
     model.set_attn_implementation("eager")
     batch = rivals.padded(workloads.texts(workloads.lengths("sst2", 8)[0]), rivals.NAIVE_LENGTH)
     wanted = rivals.logits_with_head_off(model, batch, 4, [3])
-    works = {"plain": lambda: rivals.logits_with_head_off(model, batch, 4, [3])}
+    works: dict[str, Callable[[], object]] = {
+        "plain": lambda: rivals.logits_with_head_off(model, batch, 4, [3])
+    }
     for name, ablate in peers.items():
         np.testing.assert_allclose(ablate(model, batch, 4, 3), wanted, atol=1e-4, err_msg=name)
-        works[name] = lambda ablate=ablate: ablate(model, batch, 4, 3)
+        works[name] = partial(ablate, model, batch, 4, 3)
     timed = clock.rounds(works, n_rounds)
     others = {name: timed[name] for name in works if name != "plain"}
     return Row("one pass of the plain loop, base, pad-128", timed["plain"], others)

@@ -14,7 +14,9 @@ ROOT = Path(__file__).resolve().parent.parent
 
 def embedder() -> Path:
     """all-MiniLM, a sentence-transformers folder (extra ``english``)."""
-    return minilm_folder()
+    folder = minilm_folder()
+    assert folder is not None, "the benchmarks of embedders need the extra `english`"
+    return folder
 
 
 def sentences(n_texts: int) -> tuple[list[str], str]:
@@ -26,8 +28,9 @@ def sentences(n_texts: int) -> tuple[list[str], str]:
             rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
         found, origin = [row[name] for row in rows for name in ("sentence1", "sentence2")], "STS-B"
     else:
-        rows = open_data(DataSpec("micro-similarity")).rows()
-        found, origin = [text for row in rows for text in (row.text, row.pair)], "micro-similarity"
+        pairs = open_data(DataSpec("micro-similarity")).rows()
+        found = [text for row in pairs for text in (row.text, row.pair or "")]
+        origin = "micro-similarity"
     return found[:n_texts], origin
 
 

@@ -88,13 +88,17 @@ class Child:
             [sys.executable, __file__, "--child"], env=rest | variables, text=True,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         )  # fmt: skip
-        self.works: list[str] = json.loads(self.process.stdout.readline())
+        stdin, stdout = self.process.stdin, self.process.stdout
+        assert stdin is not None
+        assert stdout is not None
+        self.stdin, self.stdout = stdin, stdout
+        self.works: list[str] = json.loads(self.stdout.readline())
 
     def seconds(self, work: str) -> float:
         time.sleep(PAUSE)
-        self.process.stdin.write(work + "\n")
-        self.process.stdin.flush()
-        return float(self.process.stdout.readline())
+        self.stdin.write(work + "\n")
+        self.stdin.flush()
+        return float(self.stdout.readline())
 
 
 def measure(n_rounds: int) -> dict:
@@ -102,7 +106,9 @@ def measure(n_rounds: int) -> dict:
     children = {name: Child(variables) for name, variables in SETTINGS.items()}
     busy = subprocess.Popen([sys.executable, "-c", BUSY])
     names = next(iter(children.values())).works
-    times = {(w, c, s): [] for w in names for c in ("alone", "busy") for s in SETTINGS}
+    times: dict[tuple[str, str, str], list[float]] = {
+        (w, c, s): [] for w in names for c in ("alone", "busy") for s in SETTINGS
+    }
     try:
         for _ in range(n_rounds):
             for condition, sent in (("alone", signal.SIGSTOP), ("busy", signal.SIGCONT)):
@@ -111,10 +117,12 @@ def measure(n_rounds: int) -> dict:
                     for setting, child in children.items():
                         times[work, condition, setting].append(child.seconds(work))
     finally:
-        for process in (busy, *(child.process for child in children.values())):
-            process.kill()
-            process.wait()
-    chosen = {"alone": min, "busy": statistics.median}
+        busy.kill()
+        busy.wait()
+        for child in children.values():
+            child.process.kill()
+            child.process.wait()
+    chosen: dict[str, Callable[[list[float]], float]] = {"alone": min, "busy": statistics.median}
     return {
         work: {c: {s: chosen[c](times[work, c, s]) for s in SETTINGS} for c in chosen}
         for work in names

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import copy
 import tempfile
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from datasets import Dataset
@@ -41,7 +43,7 @@ def job(clock: Clock, n_rounds: int) -> Row:
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
         file.write("\n".join(texts))
         file.flush()
-        rows = open_data(DataSpec(path=file.name, kind="text"))
+        rows = open_data(DataSpec(path=Path(file.name), kind="text"))
         base, tokenizer = load(folder), load_tokenizer(folder)
         lessons_for = LessonTexts(base, tokenizer, rows)
         recipe = Recipe(batch_size=BATCH, learning_rate=RATE, steps=N_STEPS, epochs=1)
@@ -78,7 +80,7 @@ def job(clock: Clock, n_rounds: int) -> Row:
 
 def train_mse(teacher: SentenceTransformer, texts: list[str], labels: np.ndarray) -> None:
     student = copy.deepcopy(teacher)
-    encoder = student[0].auto_model
+    encoder: Any = student[0].auto_model
     encoder.encoder.layer = nn.ModuleList([encoder.encoder.layer[i] for i in LAYERS])
     encoder.config.num_hidden_layers = len(LAYERS)
     arguments = SentenceTransformerTrainingArguments(

@@ -12,11 +12,12 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from transformers import BertModel
 
 import rivals
 import workloads
 from measuring import Bar, Clock, Row, finish, options, peak_mb
-from microtome.training.finetune.examples import select_texts
+from microtome.observe.texts import select_texts
 from microtome.training.probe.fitting import fit_paper
 from microtome.training.probe.probes import PAPER
 from microtome.training.probe.states import cache_states
@@ -26,7 +27,7 @@ N_ROWS = 64
 SAMPLED = (1, 4)  # depths at which the rivals' batches are timed
 
 
-def truncated(model: torch.nn.Module, depth: int) -> torch.nn.Module:
+def truncated(model: BertModel, depth: int) -> BertModel:
     cut = copy.copy(model)
     cut._modules = dict(model._modules)
     cut.encoder = copy.copy(model.encoder)
@@ -42,7 +43,7 @@ def probing(shape: str, clock: Clock, n_rounds: int) -> Row:
     encoder.set_attn_implementation("eager")
     n_layers = encoder.config.num_hidden_layers
     batches = {
-        name: rivals.padded(select_texts(texts, np.arange(BATCH)), to)
+        name: rivals.padded(select_texts(texts, np.arange(BATCH))[0], to)
         for name, to in (("pad-128", rivals.NAIVE_LENGTH), ("dynamic padding", None))
     }
     linear = torch.nn.Linear(encoder.config.hidden_size, 2)

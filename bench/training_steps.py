@@ -13,8 +13,8 @@ import rivals
 import workloads
 from measuring import Bar, Clock, Row, finish, options, peak_mb
 from microtome.families import adapt
-from microtome.observe import Texts
-from microtome.training.finetune.examples import Examples, select_texts
+from microtome.observe.texts import select_texts
+from microtome.training.finetune.examples import Examples
 from microtome.training.finetune.forward import logits_of
 from microtome.training.finetune.loop import train
 from microtome.training.finetune.losses import summed_loss
@@ -34,7 +34,7 @@ def examples(n_rows: int) -> tuple[Examples, str]:
 
 
 def padded(own: Examples, rows: np.ndarray, to: int | None) -> dict[str, torch.Tensor]:
-    chosen: Texts = select_texts(own.texts, rows)
+    chosen, _ = select_texts(own.texts, rows)
     return rivals.padded(chosen, to) | {"labels": own.targets[torch.from_numpy(rows)]}
 
 
