@@ -17,6 +17,7 @@ from microtome.examination import rebuild
 from microtome.papers.exhibits import PAPERS
 from microtome.replication import exhibits_of, replicate, replication_of
 from microtome.replication import planning as planning_module
+from microtome.report.page import Picture
 from microtome.runs import open_run
 from microtome.study import Workers
 
@@ -52,6 +53,9 @@ def test_every_exhibit_of_a_paper_is_made(paper, models, tmp_path, few_rows):
     # No model here has more than 12 layers.
     assert set(unmade) == ({"Figure 5"} if paper == "kao2021" else set())
     assert {each.status for each in done.exhibits} <= {"done", "left out"}
+    figures = [(e, v.title) for e in done.exhibits for v in e.views if isinstance(v, Picture)]
+    assert figures
+    assert all(title.startswith(f"{each.exhibit.name}: ") for each, title in figures)
     page = done.report.read_text(encoding="utf-8")
     assert all(name in page for name in names)
     document = done.as_json()

@@ -130,7 +130,15 @@ def _replicated(exhibit: Exhibit, measured: Measured, tasks: Mapping[str, str]) 
         reason = f"it has no rows of {', '.join(missing)}" if missing else "it shows larger models"
         return Replicated(exhibit, shown, (), (), reason)
     everyone = measured.shown(replace(exhibit, stack="any"), tasks)
-    return Replicated(exhibit, shown, views, tuple(judgements(shown, exhibit, everyone)))
+    named = tuple(_named(view, exhibit) for view in views)
+    return Replicated(exhibit, shown, named, tuple(judgements(shown, exhibit, everyone)))
+
+
+def _named(view: View, exhibit: Exhibit) -> View:
+    """A figure with the paper's name for it: its finding is its title, and it may be in front."""
+    if not isinstance(view, Picture):
+        return view
+    return replace(view, title=f"{exhibit.name}: {view.title}")
 
 
 def _why_not(exhibit: Exhibit, shown: Measured) -> str:

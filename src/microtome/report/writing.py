@@ -145,6 +145,7 @@ class _Names:
         self.used: set[str] = set()
 
     def stem(self, part: str, title: str) -> str:
+        title = title.removeprefix(f"{part}: ")  # as exhibits of a paper are called
         words = "-".join(filter(None, (_slug(part, 30), _slug(title, 40)))) or "view"
         stem, n = words, 1
         while stem in self.used:

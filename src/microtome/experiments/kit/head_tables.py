@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from microtome.experiments.kit.wording import listed
 from microtome.statistics.resampling import Units, chunk_sizes, draw_counts, tail_of
 from microtome.views import HeatMap, TidyRow, TidyRows
 
 REPEATS = 1000
 TIE = 1e-12
+MOST_NAMED = 3  # heads in a sentence; more are counted
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,6 +121,13 @@ def head_rows(columns: Mapping[str, Any]) -> list[dict[str, Any]]:
 def name_of(row: TidyRow) -> str:
     """A head's name: 3.7."""
     return f"{row['layer']}.{row['head']}"
+
+
+def heads_named(rows: TidyRows, n_heads: int) -> str:
+    """Heads in words, as the start of a sentence: Head 0.1; Heads 1.1 and 0.1; 7 of 72 heads."""
+    if len(rows) > MOST_NAMED:
+        return f"{len(rows)} of {n_heads} heads"
+    return f"Head{'' if len(rows) == 1 else 's'} {listed([name_of(row) for row in rows])}"
 
 
 def head_map(

@@ -22,6 +22,14 @@ def by_place(rows: Iterable[TidyRow], column: str) -> dict[int, list[TidyRow]]:
     return {place: list(found[place].values()) for place in sorted(found)}
 
 
+def by_seed(rows: Iterable[TidyRow]) -> dict[Any, list[TidyRow]]:
+    """All rows of every seed."""
+    found: dict[Any, list[TidyRow]] = {}
+    for row in rows:
+        found.setdefault(row["seed"], []).append(row)
+    return found
+
+
 def values(rows: Iterable[TidyRow]) -> list[float]:
     """One score per seed."""
     return [row["value"] for row in rows]

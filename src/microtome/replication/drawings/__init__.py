@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 
 from microtome.papers.exhibit import Exhibit
-from microtome.replication.drawings import kao, kovaleva, singh, tables
+from microtome.replication.drawings import deeper, kao, kovaleva, patterns, singh, tables
 from microtome.replication.measured import Measured
 from microtome.views import View
 
@@ -15,17 +15,17 @@ DRAWINGS: Mapping[str, Callable[[Measured, Exhibit], tuple[View, ...]]] = {
     "first token": kao.first_token,
     "token accuracy of deeper models": kao.deeper_models,
     "token accuracy of deeper models (large)": kao.deeper_large_models,
-    "score by layers": kao.score_by_layers,
-    "score by strategy": kao.score_by_strategy,
-    "scores by depth": kao.scores_by_depth,
+    "score by layers": deeper.score_by_layers,
+    "score by strategy": deeper.score_by_strategy,
+    "scores by depth": deeper.scores_by_depth,
     "ensembles": kao.ensembles,
     "removal": kao.removal,
     "score by re-initialised layers": singh.score_by_reinitialized,
     "score by re-initialised layers, sizes matched": singh.sizes_matched,
     "probing over re-initialisation": singh.probing,
     "distance by layer": singh.distance_by_layer,
-    "typical heads": kovaleva.typical_heads,
-    "shares of patterns": kovaleva.shares_of_patterns,
+    "typical heads": patterns.typical_heads,
+    "shares of patterns": patterns.shares_of_patterns,
     "frame heads": kovaleva.frame_heads,
     "cosine by head": kovaleva.cosine_by_head,
     "starts": kovaleva.starts,

@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from statistics import fmean
 
-from microtome.experiments.kit.head_tables import head_map
+from microtome.experiments.kit.head_tables import head_map, heads_named
 from microtome.experiments.kit.head_tables import name_of as head_name
-from microtome.experiments.kovaleva.attention_drift.report import of_first_seed
-from microtome.experiments.kovaleva.attention_patterns.report import (
-    SHORT,
-    example_maps,
-    of_all_maps,
-)
+from microtome.experiments.kovaleva.attention_drift.report import of_first_seed, which_change_most
 from microtome.experiments.kovaleva.frame_relations.report import (
     follows_links,
     forward,
     linked_heads,
+    which_follow,
 )
 from microtome.experiments.kovaleva.head_disabling.report import (
     baseline_of,
     beyond_chance,
     single_heads,
+    which_layers_matter,
+    which_matter,
     whole_layers,
 )
 from microtome.experiments.kovaleva.initialization.report import (
@@ -36,6 +33,7 @@ from microtome.experiments.kovaleva.linguistic_features.report import (
     main_rows,
     of_feature,
     stands_out,
+    which_attend,
 )
 from microtome.experiments.kovaleva.token_links.report import (
     cls_means,
@@ -44,6 +42,7 @@ from microtome.experiments.kovaleva.token_links.report import (
     of_link,
 )
 from microtome.papers.exhibit import Exhibit
+from microtome.replication.drawings.titles import joint
 from microtome.replication.measured import Measured, name_of
 from microtome.tasks.annotation.features import CLS
 from microtome.views import (
@@ -51,6 +50,7 @@ from microtome.views import (
     BarSeries,
     Cell,
     Curve,
+    Figure,
     HeatMap,
     Level,
     Panels,
@@ -60,11 +60,9 @@ from microtome.views import (
     View,
 )
 
-Maps = Callable[[TidyRows], HeatMap]
-
 
 def _by_task(
-    measured: Measured, experiment: str, what: str, draw: Callable[[str, TidyRows], View]
+    measured: Measured, experiment: str, what: str, draw: Callable[[str, TidyRows], Figure]
 ) -> tuple[View, ...]:
     """Small multiples, one for each task; a picture for each model."""
     views: list[View] = []
@@ -74,49 +72,9 @@ def _by_task(
             for own, task, rows in measured.pairs(experiment)
             if own == model
         ]
-        title = f"{what}: {name_of(model)}"
+        title, said = f"{what}: {name_of(model)}", joint({one.title: one.says for one in panels})
         if panels:
-            views.append(Panels(title, tuple(panels)))  # type: ignore[arg-type]
-    return tuple(views)
-
-
-def typical_heads(measured: Measured, exhibit: Exhibit) -> tuple[View, ...]:
-    """For each pattern, the head that has it most often, how often, and a map of it."""
-    lines: list[tuple[Cell, ...]] = []
-    maps: list[View] = []
-    for model, task, rows in measured.pairs("attention-patterns"):
-        maps += [
-            replace(view, title=f"{view.title}: {name_of(model)} on {task}")
-            for view in example_maps(rows)
-        ]
-        for pattern in SHORT:
-            heads = [r for r in rows if r["head"] is not None and r["pattern"] == pattern]
-            if any(row["share"] for row in heads):
-                most = max(heads, key=lambda row: row["share"])
-                ends = (most["low"], most["high"])
-                lines.append((name_of(model), task, pattern, head_name(most), most["share"], *ends))
-    columns = ("model", "task", "pattern", "head_name", "share", "low", "high")
-    table = Table(exhibit.title, columns, tuple(lines), percent=("share", "low", "high"))
-    return (*maps, table)
-
-
-def shares_of_patterns(measured: Measured, exhibit: Exhibit) -> tuple[View, ...]:
-    """Stacked bars: a bar for each task, a picture for each model."""
-    views: list[View] = []
-    for model in measured.models:
-        shares = {
-            task: of_all_maps(rows)
-            for own, task, rows in measured.pairs("attention-patterns")
-            if own == model
-        }
-        if shares:
-            series = tuple(
-                BarSeries(name, tuple(own[name]["share"] for own in shares.values()))
-                for name in SHORT
-                if all(name in own for own in shares.values())
-            )
-            title = f"{exhibit.title}: {name_of(model)}"
-            views.append(Bars(title, "task", "share of maps", tuple(shares), series, stacked=True))
+            views.append(Panels(title, tuple(panels), says=said))
     return tuple(views)
 
 
@@ -127,7 +85,7 @@ def frame_heads(measured: Measured, exhibit: Exhibit) -> tuple[View, ...]:
         title = f"Attention from predicate to elements: {name_of(model)}"
         views.append(
             head_map(title, forward(rows), "score", value_label="mean of the largest weight",
-                     marked=follows_links, percent=True)
+                     marked=follows_links, percent=True, says=which_follow(rows))
         )  # fmt: skip
     return tuple(views)
 
@@ -137,7 +95,8 @@ def cosine_by_head(measured: Measured, exhibit: Exhibit) -> tuple[View, ...]:
 
     def draw(title: str, rows: TidyRows) -> HeatMap:
         heads = [row for row in of_first_seed(rows) if row["head"] is not None]
-        return head_map(title, heads, "cosine", value_label="cosine")
+        said = which_change_most(rows)
+        return head_map(title, heads, "cosine", value_label="cosine", says=said)
 
     return _by_task(measured, "attention-drift", "Cosine of pre-trained and fine-tuned maps", draw)
 
@@ -178,7 +137,8 @@ def features_by_head(measured: Measured, exhibit: Exhibit) -> tuple[View, ...]:
                      value_label="share of attention", marked=stands_out, percent=True)
             for feature in features_in(main)
         )  # fmt: skip
-        views.append(Panels(f"Attention to features: {name_of(model)} on {task}", maps))
+        title = f"Attention to features: {name_of(model)} on {task}"
+        views.append(Panels(title, maps, says=which_attend(main)))
     return tuple(views)
 
 
@@ -214,8 +174,9 @@ def disabled_heads(measured: Measured, exhibit: Exhibit) -> tuple[View, ...]:
     """A map of changes for each task, then the best, the worst and the average head."""
 
     def draw(title: str, rows: TidyRows) -> HeatMap:
-        return head_map(title, single_heads(rows), "delta", value_label="points",
-                        marked=beyond_chance, diverging=True, percent=True)  # fmt: skip
+        heads = single_heads(rows)
+        return head_map(title, heads, "delta", value_label="points", marked=beyond_chance,
+                        diverging=True, percent=True, says=which_matter(heads))  # fmt: skip
 
     lines: list[tuple[Cell, ...]] = []
     for model, task, rows in measured.pairs("head-disabling"):
@@ -251,7 +212,8 @@ def disabled_layers(measured: Measured, exhibit: Exhibit) -> tuple[View, ...]:
         line = Series("layer disabled", x, tuple(row["value"] for row in layers))
         base = baseline_of(rows)
         level = Level("nothing disabled", base["value"])
-        return Curve(title, "layer", base["metric"], (line,), levels=(level,))
+        said = which_layers_matter(layers)
+        return Curve(title, "layer", base["metric"], (line,), levels=(level,), says=said)
 
     views: list[View] = []
     for metric in dict.fromkeys(
@@ -271,8 +233,12 @@ def overlap_and_frame_heads(measured: Measured, exhibit: Exhibit) -> tuple[View,
 
     def draw(title: str, rows: TidyRows) -> HeatMap:
         which = next(link for link in links_in(rows) if link[0] == "overlap")
-        return head_map(title, of_link(rows, *which), "excess", value_label="points",
-                        marked=follows_link, diverging=True, percent=True)  # fmt: skip
+        heads = of_link(rows, *which)
+        following = [row for row in heads if follows_link(row)]
+        verb = "follows" if len(following) == 1 else "follow"
+        said = f"{heads_named(following, len(heads))} {verb} words of both sentences"
+        return head_map(title, heads, "excess", value_label="points", marked=follows_link,
+                        diverging=True, percent=True, says=said if following else "")  # fmt: skip
 
     shared = Measured(
         {key: rows for key, rows in measured.rows.items()

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from microtome.experiments.kit.seed_curves import TOP_AXIS, curve_of, size_name, sizes
+from microtome.experiments.singh.frozen_probing.claims import claims
 from microtome.experiments.singh.frozen_probing.plan import KEPT, RANDOM, REINITIALIZED
 from microtome.experiments.singh.frozen_probing.report import probed, recipes
-from microtome.experiments.singh.reinitialization.report import scores
-from microtome.experiments.singh.weight_drift.report import drift, sizes_or_base
+from microtome.experiments.singh.reinitialization.report import scores, what_it_costs
+from microtome.experiments.singh.weight_drift.report import drift, how_it_grows, sizes_or_base
+from microtome.papers.answer import DOESNT_HOLD, HOLDS, Answer
 from microtome.papers.exhibit import Exhibit
 from microtome.papers.singh_exhibits import MATCHED
+from microtome.replication.drawings.titles import joint, panels
 from microtome.replication.measured import Measured, name_of
-from microtome.views import Curve, Panels, Series, TidyRow, TidyRows, View
-
-
-def _in_one(title: str, curves: Sequence[Curve]) -> tuple[View, ...]:
-    return (Panels(title, tuple(curves)),) if len(curves) > 1 else tuple(curves)
+from microtome.views import Curve, Series, TidyRow, TidyRows, View
 
 
 def score_by_reinitialized(measured: Measured, exhibit: Exhibit) -> tuple[View, ...]:
@@ -27,8 +24,9 @@ def score_by_reinitialized(measured: Measured, exhibit: Exhibit) -> tuple[View, 
             curve_of(scores(rows, size), "reinitialized", size_name(size)) for size in sizes(rows)
         ]
         title, metric = f"{name_of(model)} on {task}", rows[0]["primary"]
-        curves.append(Curve(title, TOP_AXIS, metric, tuple(line for line in lines if line)))
-    return _in_one(exhibit.title, curves)
+        shown, said = tuple(line for line in lines if line), what_it_costs(rows)
+        curves.append(Curve(title, TOP_AXIS, metric, shown, says=said))
+    return panels(exhibit.title, curves)
 
 
 def sizes_matched(measured: Measured, exhibit: Exhibit) -> tuple[View, ...]:
@@ -36,6 +34,7 @@ def sizes_matched(measured: Measured, exhibit: Exhibit) -> tuple[View, ...]:
     curves = []
     for model in measured.models:
         lines: list[Series] = []
+        said: dict[str, str] = {}
         metric = ""
         for task in measured.tasks:
             rows = measured.of("reinitialization", model, task)
@@ -46,9 +45,11 @@ def sizes_matched(measured: Measured, exhibit: Exhibit) -> tuple[View, ...]:
             metric = rows[0]["primary"]
             line = curve_of(scores(rows, size), "reinitialized", f"{task}, {n_rows[size]:,} rows")
             lines += [line] if line is not None else []
+            said[task] = what_it_costs(rows, size)
         if lines:
-            curves.append(Curve(name_of(model), TOP_AXIS, metric, tuple(lines)))
-    return _in_one(exhibit.title, curves)
+            title = name_of(model)
+            curves.append(Curve(title, TOP_AXIS, metric, tuple(lines), says=joint(said)))
+    return panels(exhibit.title, curves)
 
 
 def probing(measured: Measured, exhibit: Exhibit) -> tuple[View, ...]:
@@ -67,8 +68,18 @@ def probing(measured: Measured, exhibit: Exhibit) -> tuple[View, ...]:
         lines.append(curve_of(control, "removed", "random encoder, frozen", is_control=True))
         title = f"{name_of(model)} on {task}, {size_name(size)}"
         shown = tuple(line for line in lines if line is not None)
-        curves.append(Curve(title, TOP_AXIS, rows[0]["primary"], shown))
-    return _in_one(exhibit.title, curves)
+        said = _which_peaks_higher(claims(with_reinitialized(rows, tuned))["peak"])
+        curves.append(Curve(title, TOP_AXIS, rows[0]["primary"], shown, says=said))
+    return panels(exhibit.title, curves)
+
+
+def _which_peaks_higher(peak: Answer) -> str:
+    """Whether the best frozen depth is sure to be below, or above, the best re-initialisation."""
+    than = "than re-initialised ones that are all trained"
+    said: dict[str, str] = {
+        HOLDS: f"Frozen layers reach less {than}", DOESNT_HOLD: f"Frozen layers reach more {than}",
+    }  # fmt: skip
+    return said.get(peak.verdict or "", "")
 
 
 def with_reinitialized(rows: TidyRows, tuned: TidyRows) -> list[TidyRow]:
@@ -97,5 +108,6 @@ def distance_by_layer(measured: Measured, exhibit: Exhibit) -> tuple[View, ...]:
             name = "from the base" if size is None else size_name(size)
             lines.append(Series(name, tuple(map(float, by_layer)), tuple(by_layer.values())))
         title = f"{name_of(model)} on {task}"
-        curves.append(Curve(title, "layer", "Frobenius distance", tuple(lines), percent=False))
-    return _in_one(exhibit.title, curves)
+        label, said = "Frobenius distance", how_it_grows(rows)
+        curves.append(Curve(title, "layer", label, tuple(lines), percent=False, says=said))
+    return panels(exhibit.title, curves)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from microtome.experiments.kit.head_tables import head_map, name_of
-from microtome.experiments.kit.wording import counted
+from microtome.experiments.kit.seed_curves import by_seed
+from microtome.experiments.kit.wording import counted, layers_named
 from microtome.views import Curve, TidyRow, TidyRows, View, series_of, table_of
 
 
@@ -19,7 +21,7 @@ def views(rows: TidyRows) -> tuple[View, ...]:
     columns = ("layer", "cosine", "low", "high", *floors)
     return (
         head_map(title, heads, "cosine", value_label="cosine"),
-        _curve(layers),
+        replace(_curve(layers), says=which_change_most(rows)),
         table_of("Layer by layer", layers, columns),
     )
 
@@ -32,6 +34,30 @@ def _curve(layers: TidyRows) -> Curve:
     )
     title = "What fine-tuning left of the attention maps"
     return Curve(title, "layer", "cosine", series, percent=False)
+
+
+def which_change_most(rows: TidyRows) -> str:
+    """The fewest layers that are sure to have changed more than all others, in every fine-tuning.
+
+    Half of the layers at most; empty where fine-tunings disagree, or nothing is sure.
+    """
+    found = {_most_changed(own) for own in by_seed(whole_layers(rows)).values()}
+    layers = found.pop() if len(found) == 1 else ()
+    if not layers:
+        return ""
+    named = layers_named(layers)
+    return f"Attention of {named[0].lower()}{named[1:]} changes most"
+
+
+def _most_changed(layers: TidyRows) -> tuple[int, ...]:
+    if any(row["low"] is None for row in layers):
+        return ()
+    ordered = sorted(layers, key=lambda row: row["cosine"])
+    for n in range(1, len(ordered) // 2 + 1):
+        most, others = ordered[:n], ordered[n:]
+        if max(row["high"] for row in most) < min(row["low"] for row in others):
+            return tuple(sorted(row["layer"] for row in most))
+    return ()
 
 
 def of_first_seed(rows: TidyRows) -> list[TidyRow]:

@@ -110,7 +110,7 @@ def share_rows(classified: ClassifiedMaps, *, seed: int = 0) -> list[dict[str, A
                 "corrected_high": None if ends is None else float(ends[1][k]),
             }  # fmt: skip
             example = classified.examples.get(pattern, {}) if layer is None else {}
-            rows.append(row | where_stripes_fall(stripes, patterns, k) | example)
+            rows.append({**row, **where_stripes_fall(stripes, patterns, k), **example})
     return rows
 
 

@@ -166,8 +166,10 @@ def finding(rows: TidyRows) -> str:
 
 
 def with_interval(row: TidyRow, value: str, low: str, high: str) -> str:
-    """A share with its interval: 54.3 % (43.9 % to 63.7 %)."""
-    return f"{percent(row[value])} ({percent(row[low])} to {percent(row[high])})"
+    """A share with its interval: 54.3 % (43.9 % to 63.7 %); without one where its ends agree."""
+    ends = percent(row[low]), percent(row[high])
+    interval = "" if ends[0] == ends[1] else f" ({ends[0]} to {ends[1]})"
+    return f"{percent(row[value])}{interval}"
 
 
 def summary(rows: TidyRows) -> dict[str, Any]:

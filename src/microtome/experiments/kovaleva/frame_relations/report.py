@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from microtome.experiments.kit.head_tables import head_map, name_of
+from microtome.experiments.kit.head_tables import head_map, heads_named, name_of
 from microtome.experiments.kit.learning import CONSTANT, constant_of, not_learnt
 from microtome.experiments.kit.wording import change, counted, percent
 from microtome.views import Table, TidyRow, TidyRows, View, table_of
@@ -30,13 +30,21 @@ def linked_heads(rows: TidyRows) -> list[Any]:
     return sorted(following, key=lambda row: -row["excess"])
 
 
+def which_follow(rows: TidyRows) -> str:
+    """The heads that are sure to follow links from the predicate; empty where none is."""
+    linked = linked_heads(rows)
+    verb = "follows" if len(linked) == 1 else "follow"
+    return f"{heads_named(linked, len(forward(rows)))} {verb} frame relations" if linked else ""
+
+
 def views(rows: TidyRows) -> tuple[View, ...]:
     """The paper's map, what the offset leaves of it, the other direction, and the linked heads."""
     forwards = forward(rows)
     backwards = [row for row in rows if row["direction"] == BACK]
     return (
         head_map("Attention from predicate to elements", forwards, "score",
-                 value_label="mean of the largest weight", marked=follows_links, percent=True),
+                 value_label="mean of the largest weight", marked=follows_links, percent=True,
+                 says=which_follow(rows)),
         head_map("Beyond the same offset: predicate to elements", forwards, "excess",
                  value_label="points", marked=follows_links, diverging=True, percent=True),
         head_map("Beyond the same offset: element to predicate", backwards, "excess",

@@ -9,14 +9,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from microtome.errors import RunError
-from microtome.experiments.kit.head_tables import head_map
+from microtome.experiments.kit.head_tables import MOST_NAMED, head_map, heads_named
 from microtome.experiments.kit.judging import shown_rows
 from microtome.experiments.kit.learning import CONSTANT, constant_of, not_learnt
 from microtome.experiments.kit.wording import (
     change,
     counted,
     layers_named,
-    listed,
     percent,
     points,
     unit_of,
@@ -24,7 +23,6 @@ from microtome.experiments.kit.wording import (
 from microtome.views import TidyRow, TidyRows, View, table_of
 
 SIGNIFICANT = 0.05
-MOST_NAMED = 3  # heads in a sentence; more are counted
 FREE = -0.01  # a head is free when it is sure to cost less than a point
 
 
@@ -124,12 +122,19 @@ def which_matter(heads: TidyRows) -> str:
     if not missed:
         return ""
     verb = "carries" if len(missed) == 1 else "carry"
+    named = heads_named(sorted(missed, key=lambda row: row["delta"]), len(heads))
     if len(missed) <= MOST_NAMED:
-        worst_first = sorted(missed, key=lambda row: row["delta"])
-        names = listed([row["target"] for row in worst_first])
-        return f"Head{'' if len(missed) == 1 else 's'} {names} {verb} the task"
+        return f"{named} {verb} the task"
     where = layers_named(sorted({row["layer"] for row in missed}))
-    return f"{len(missed)} of {len(heads)} heads carry the task, in {where[0].lower()}{where[1:]}"
+    return f"{named} {verb} the task, in {where[0].lower()}{where[1:]}"
+
+
+def which_layers_matter(layers: TidyRows) -> str:
+    """The layers without whose attention the score is sure to fall; empty where none is."""
+    missed = [row["layer"] for row in layers if beyond_chance(row) and row["delta"] < 0]
+    if not missed:
+        return ""
+    return f"{layers_named(missed)} {'carries' if len(missed) == 1 else 'carry'} the task"
 
 
 def finding(rows: TidyRows) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from statistics import fmean
 from typing import Any
 
-from microtome.experiments.kit.head_tables import head_map, name_of
-from microtome.experiments.kit.wording import counted
+from microtome.experiments.kit.head_tables import MOST_NAMED, head_map, heads_named, name_of
+from microtome.experiments.kit.wording import counted, listed
 from microtome.tasks.annotation.features import CLS, SEP
 from microtome.views import Table, TidyRow, TidyRows, View, table_of
 
@@ -62,7 +62,8 @@ def views(rows: TidyRows) -> tuple[View, ...]:
         by_head = of_feature(main, feature)
         maps.append(
             head_map(f"Attention to {feature}", by_head, "attention",
-                     value_label="share of attention", marked=stands_out, percent=True)
+                     value_label="share of attention", marked=stands_out, percent=True,
+                     says=which_attend(by_head))
         )  # fmt: skip
         if by_head[0]["change"] is not None:
             maps.append(
@@ -70,6 +71,25 @@ def views(rows: TidyRows) -> tuple[View, ...]:
                          value_label="points", marked=has_changed, diverging=True, percent=True)
             )  # fmt: skip
     return (_leaders(main), *maps)
+
+
+def which_attend(rows: TidyRows) -> str:
+    """The features that some head is sure to look at, and the heads of one; empty where none is."""
+    heads = {
+        feature: [row for row in of_feature(rows, feature) if stands_out(row)]
+        for feature in features_in(rows)
+        if feature not in SPECIAL
+    }
+    attended = [feature for feature, found in heads.items() if found]
+    if not attended:
+        return ""
+    if len(heads) == 1:
+        [found] = heads.values()
+        verb = "attends" if len(found) == 1 else "attend"
+        return f"{heads_named(found, len(rows))} {verb} to {attended[0]} beyond chance"
+    if len(attended) > MOST_NAMED:
+        return f"Heads attend to {len(attended)} of {len(heads)} features beyond chance"
+    return f"Heads attend to {listed(attended)} beyond chance"
 
 
 def _leaders(rows: TidyRows) -> Table:

@@ -88,9 +88,9 @@ def _single_layers(rows: TidyRows, metric: str) -> Curve:
     return Curve(title, "layer", metric, tuple(lines), says=what_it_costs(rows))
 
 
-def what_it_costs(rows: TidyRows) -> str:
-    """What is sure of the largest training set, over seeds; empty where nothing is."""
-    of_size = scores(rows, sizes(rows)[0])
+def what_it_costs(rows: TidyRows, fraction: float | None = None) -> str:
+    """What is sure of one training size, the largest unless named, over seeds; empty if nothing."""
+    of_size = scores(rows, fraction or sizes(rows)[0])
     column = "layer" if rows[0]["side"] == "each" else "reinitialized"
     base = [row for row in of_size if row["reinitialized"] == 0]
     if not base or not_learnt(base, ""):

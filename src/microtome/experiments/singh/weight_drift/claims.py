@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
 
 from microtome.experiments.kit.answer import enough_seeds, is_about, verdict
-from microtome.experiments.kit.seed_curves import size_name, sizes
+from microtome.experiments.kit.seed_curves import by_seed, size_name, sizes
 from microtome.experiments.singh.weight_drift.report import (
     FEWEST_LAYERS,
+    GROWS,
     drift,
     rank_correlation,
     sizes_or_base,
     steepness,
+    trends,
 )
 from microtome.papers.answer import CANT_TELL, Answer, Unit
-from microtome.views import TidyRow, TidyRows
-
-GROWS = 0.5  # "grows with depth": the least rank correlation of layer and distance
+from microtome.views import TidyRows
 
 
 def claims(rows: TidyRows) -> dict[str, Answer]:
@@ -33,8 +32,7 @@ def claims(rows: TidyRows) -> dict[str, Answer]:
         words = "the layers share their weights, or are fewer than three"
         return {"depth": Answer(words, CANT_TELL)}
     rho = rank_correlation(curve)
-    by_seed = [drift(own, sizes_or_base(own)[0]) for own in _by_seed(rows).values()]
-    rhos = [rank_correlation(each) for each in by_seed]
+    rhos = trends(rows)
     grows = min(rhos) >= GROWS and steepness(curve) > 0
     holds = True if grows else False if max(rhos) <= 0 else None
     words = f"rank correlation of layer and distance {rho:+.2f}".replace("-", "−")
@@ -51,13 +49,6 @@ def _numbers(found: Answer) -> tuple[float | None, float | None, float | None, U
     return found.value, found.low, found.high, found.unit
 
 
-def _by_seed(rows: TidyRows) -> dict[Any, list[TidyRow]]:
-    by_seed: dict[Any, list[TidyRow]] = {}
-    for row in rows:
-        by_seed.setdefault(row["seed"], []).append(row)
-    return by_seed
-
-
 def _with_data(rows: TidyRows, fractions: Sequence[float]) -> Answer:
     """Whether the curve shifts up and gets steeper with every larger size, seed by seed.
 
@@ -69,7 +60,7 @@ def _with_data(rows: TidyRows, fractions: Sequence[float]) -> Answer:
             for levels in _means_and_slopes(of_seed, fractions)
             for more, less in pairwise(levels)
         )
-        for of_seed in _by_seed(rows).values()
+        for of_seed in by_seed(rows).values()
     ]
     holds = None if any(votes) != all(votes) or not enough_seeds(rows) else all(votes)
     numbers = "; ".join(

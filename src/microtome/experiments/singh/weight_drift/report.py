@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from microtome.experiments.kit.seed_curves import size_name, sizes
+from microtome.experiments.kit.seed_curves import by_seed, size_name, sizes
 from microtome.experiments.kit.wording import counted
 from microtome.experiments.singh.weight_drift.plan import PAPERS_PART, PARTS
 from microtome.statistics import over_seeds, spearman, value_of
 from microtome.views import Curve, HeatMap, Series, TidyRows, View
 
 FEWEST_LAYERS = 3  # that a trend needs
+GROWS = 0.5  # "grows with depth": the least rank correlation of layer and distance
 MEASURES = {
     "distance": "Frobenius distance",
     "relative": "distance relative to the norm of the base",
@@ -85,7 +86,26 @@ def _curve(rows: TidyRows, measure: str, label: str) -> Curve:
             )
         )  # fmt: skip
     title = f"Drift of the {shown_part(rows)} projection: {label}"
-    return Curve(title, "layer", label, tuple(lines), percent=False)
+    said = how_it_grows(rows) if measure == "distance" else ""
+    return Curve(title, "layer", label, tuple(lines), percent=False, says=said)
+
+
+def trends(rows: TidyRows) -> list[float]:
+    """Each seed's rank correlation of layer and distance, with the most training rows."""
+    runs = by_seed(rows).values()
+    return [rank_correlation(drift(own, sizes_or_base(own)[0])) for own in runs]
+
+
+def how_it_grows(rows: TidyRows) -> str:
+    """Whether deeper layers moved further, or less far, in every seed; empty where neither."""
+    if len(drift(rows, sizes_or_base(rows)[0])) < FEWEST_LAYERS:
+        return ""
+    found = trends(rows)
+    if min(found) >= GROWS:
+        return "The deeper the layer, the further its weights moved"
+    if max(found) <= -GROWS:
+        return "The deeper the layer, the less its weights moved"
+    return ""
 
 
 def _ends(
