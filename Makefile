@@ -9,7 +9,7 @@ CODE := src tests bench studies tools docs
 export HF_HUB_OFFLINE ?= 1
 export TOKENIZERS_PARALLELISM ?= false
 
-.PHONY: demo test fast real check format bench studies docs wheel clean
+.PHONY: demo test fast real check format bench studies lowest docs wheel clean
 
 demo: $(STAMP)/run
 	$(BIN)/microtome examine --out microtome-runs/demo
@@ -55,6 +55,13 @@ studies: $(STAMP)/test
 	$(BIN)/python studies/trimming.py sst2 --rival
 	$(BIN)/python studies/trimming.py mrpc --rival
 	$(BIN)/python studies/attention_patterns.py ../shared/data/glue build/attention-patterns
+
+# The fast tier on the lowest versions that pyproject.toml allows. A torch of that age comes with CUDA: 3 GB.
+# They warn of what is deprecated since.
+lowest:
+	$(PYTHON) -m venv build/lowest
+	build/lowest/bin/pip install --quiet --disable-pip-version-check --constraint constraints-lowest.txt --editable '.[test]'
+	OMP_NUM_THREADS=1 build/lowest/bin/pytest -n 2 --dist loadfile -m "not real and not studies" -W ignore::DeprecationWarning -W ignore::FutureWarning
 
 # The site, without network: build/site/index.html. A link that leads nowhere fails.
 docs: $(STAMP)/docs

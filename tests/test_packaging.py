@@ -63,8 +63,8 @@ def test_torch_has_no_upper_bound_but_in_the_constraints():
     assert "<2.14" in next(text for text in lines if named(text) == "torch")
 
 
-def constraint_lines() -> list[str]:
-    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+def constraint_lines(name: str = "constraints.txt") -> list[str]:
+    lines = (ROOT / name).read_text(encoding="utf-8").splitlines()
     return [line for line in lines if line and not line.startswith("#")]
 
 
@@ -74,6 +74,14 @@ def test_constraints_hold_what_is_installed_for_tests_and_nothing_else():
     constrained = {named(line) for line in constraint_lines()}
     assert constrained >= CORE | OPTIONAL
     assert constrained <= CORE | OPTIONAL | tested
+
+
+def test_the_lowest_versions_are_those_that_the_package_allows():
+    extras = (text for extra, texts in EXTRAS.items() if extra != "bench" for text in texts)
+    bounds = (re.match(r"[\w.-]+>=[\w.]+", text) for text in (*PROJECT["dependencies"], *extras))
+    lines = constraint_lines("constraints-lowest.txt")
+    assert len(set(lines)) == len(lines)
+    assert set(lines) == {bound[0].replace(">=", "==") for bound in bounds if bound}
 
 
 def test_tests_are_run_with_every_extra_of_users():
