@@ -34,7 +34,7 @@ def _rank(named: tuple[str, object]) -> bool:
 def entry(name: str, value: object) -> str:
     """A heading, how it is called, what its docstring says, and a class's own members."""
     kind = "class " if inspect.isclass(value) else ""
-    text = f"### {name}\n\n```python\n{kind}{called(name, value)}\n```\n\n{prose(value)}\n"
+    text = f"### {name}\n\n```text\n{kind}{called(name, value)}\n```\n\n{prose(value)}\n"
     members = list(_members(value)) if inspect.isclass(value) else []
     return text + ("\n" + "\n".join(members) + "\n" if members else "")
 
@@ -99,7 +99,7 @@ def _members(value: type) -> list[str]:
         call = (
             called("", vars(value)["__call__"]).replace("(self, ", "(").replace("    self,\n", "")
         )
-        lines += [f"Called:\n\n```python\n{call}\n```\n\n{prose(vars(value)['__call__'])}\n"]
+        lines += [f"Called:\n\n```text\n{call}\n```\n\n{prose(vars(value)['__call__'])}\n"]
     for name, member in vars(value).items():
         inner = getattr(member, "fget", None) or getattr(member, "func", None) or member
         inner = getattr(inner, "__func__", inner)
