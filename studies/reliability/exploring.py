@@ -141,6 +141,7 @@ def drivers(explored: Explored, tried: Tried, times: int, draw: random.Random) -
             told = [answer.read() for answer in answers]
             if statuses not in ([200, 400], [200, 422]):
                 tried.lost.append(f"expected one to save, got {statuses}: {told}")
+            tried.attempts += 1
             _count(tried, statuses)
             tried.lost += explored.problems(saved)
             tried.rounds += 1

@@ -24,6 +24,7 @@ from passes import Before, Ended, Pass, nothing
 
 from microtome import files
 
+PATIENCE = 120.0  # seconds after which a pass hangs
 MOST_PASSES = 200  # in one round: a job that never gets through is a failure, too
 
 
@@ -135,44 +136,50 @@ def disk(job: Job, tried: Tried, times: int, draw: random.Random) -> None:
 
         return lambda: setattr(files.os, "fsync", fsync)
 
-    _until_through(job, tried, times, full)
-
-
-def memory(job: Job, tried: Tried, times: int, draw: random.Random) -> None:
-    """An address space with little room left: every allocation may be refused."""
-
-    def little() -> Before:
-        room = int(2 ** draw.uniform(20, 27))
-
-        def limited() -> None:
-            used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-            resource.setrlimit(resource.RLIMIT_AS, (used + room, used + room))
-
-        return limited
-
-    _until_through(job, tried, times, little, "--retry-failed")
-
-
-def _until_through(
-    job: Job,
-    tried: Tried,
-    times: int,
-    before: Callable[[], Before],
-    *more: str,
-) -> None:
-    """Passes that begin with a ``before``, then one without; what failed may be done again."""
     while tried.attempts < times and not tried.lost:
-        place = job.root / f"{tried.fault}-{tried.rounds}"
+        place = job.root / f"disk-{tried.rounds}"
         for _ in range(min(MOST_PASSES, times - tried.attempts)):
-            had = {} if more else stored(place)
-            ended = job.do(place, *more, before=before())
+            had, ended = stored(place), job.do(place, before=full())
             tried.attempts += 1
             tried.note(ended)
             checked(job, place, had, tried)
             if ended.code == 0 or tried.lost:
                 break
-        tried.note(job.do(place, *more))
+        tried.note(job.do(place))
         finished(job, place, tried)
+
+
+def memory(job: Job, tried: Tried, times: int, draw: random.Random) -> None:
+    """A worker whose address space has little room left: any allocation may be refused."""
+    job.workers = "1"
+    while tried.attempts < times and not tried.lost:
+        place = job.root / f"memory-{tried.rounds}"
+        for _ in range(min(MOST_PASSES, times - tried.attempts)):
+            driver = job.start(place, "--retry-failed")
+            time.sleep(draw.uniform(0, job.seconds))
+            room = int(2 ** draw.uniform(20, 26))
+            tried.attempts += sum(_limited(worker, room) for worker in _children(driver.pid))
+            ended = driver.wait(PATIENCE)
+            tried.note(ended)
+            checked(job, place, {}, tried)
+            if ended.code is None:
+                tried.lost.append(f"it hangs: {ended.said[-1500:]}")
+            if ended.code == 0 or tried.lost:
+                break
+        tried.note(job.do(place, "--retry-failed"))
+        finished(job, place, tried)
+    job.workers = "0"
+
+
+def _limited(worker: int, room: int) -> bool:
+    """Let a process have so many bytes more than it has; whether it was still there."""
+    try:
+        pages = int(Path(f"/proc/{worker}/statm").read_text().split()[0])
+        limit = pages * resource.getpagesize() + room
+        resource.prlimit(worker, resource.RLIMIT_AS, (limit, limit))
+    except OSError:
+        return False
+    return True
 
 
 def inputs(job: Job, tried: Tried, times: int, draw: random.Random) -> None:

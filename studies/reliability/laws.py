@@ -16,6 +16,7 @@ import pyarrow.parquet
 from safetensors import SafetensorError, safe_open
 
 from microtome.errors import MicrotomeError
+from microtome.models.provenance import FILES, HISTORY
 from microtome.runs.record import read_record
 
 TIMED = ("speed", "speed_low", "speed_high", "latency_ms", "batch_ms")
@@ -68,7 +69,7 @@ def torn_model(out: Path) -> Iterator[str]:
     if not out.exists():
         return
     try:
-        listed = json.loads((out / "microtome.json").read_text())["files"]
+        listed = json.loads((out / HISTORY).read_text())[FILES]
         wrong = [name for name, hashed in listed.items() if not _is(out / name, hashed)]
     except (OSError, ValueError, KeyError) as error:
         wrong = [str(error)]

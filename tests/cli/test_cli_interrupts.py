@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+
+import pytest
 
 import microtome.edits
 from microtome.cli import run
@@ -24,6 +28,30 @@ def test_ctrl_c_says_how_to_resume(capsys, monkeypatch):
     error = json.loads(capsys.readouterr().out)["error"]
     assert error["kind"] == "Interrupted"
     assert error["hint"] == "run the same command to resume"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        OSError(errno.ENOMEM, os.strerror(errno.ENOMEM)),
+        RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes"),
+        RuntimeError("can't start new thread"),
+        ImportError("some.so: failed to map segment from shared object"),
+    ],
+)
+def test_no_memory_is_a_line_and_no_bug(error, capsys, monkeypatch):
+    def starved():
+        raise error
+
+    monkeypatch.setattr(microtome.edits, "catalogue", starved)
+    assert run(["list", "edits"]) == 1
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert said.startswith("microtome: out of memory")
+    assert "run the same command to resume" in said
+    assert run(["list", "edits", "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["error"]["kind"] == "OutOfMemory"
 
 
 def test_ctrl_c_in_a_fine_tuning_says_it_too(tmp_path, capsys, monkeypatch):

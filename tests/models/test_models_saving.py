@@ -7,6 +7,7 @@ import json
 import pytest
 import torch
 import transformers
+from safetensors import SafetensorError
 from safetensors.torch import load_file
 
 from microtome import models
@@ -184,7 +185,14 @@ class TestFailure:
     @pytest.mark.parametrize(
         "step", ["save_pretrained", "copy_tokenizer", "model_card", "_history"]
     )
-    @pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left"), KeyboardInterrupt()])
+    @pytest.mark.parametrize(
+        "error",
+        [
+            OSError(errno.ENOSPC, "No space left"),
+            SafetensorError("I/O error: No space left on device (os error 28)"),
+            KeyboardInterrupt(),
+        ],
+    )
     def test_nothing_is_left(self, tmp_path, monkeypatch, step, error):
         model = models.load(save_tiny(tmp_path / "base"))
 
@@ -197,7 +205,7 @@ class TestFailure:
         else:
             monkeypatch.setattr(f"{home}.{step}", fail)
         before = everything_below(tmp_path)
-        wanted = StorageError if isinstance(error, OSError) else KeyboardInterrupt
+        wanted = KeyboardInterrupt if isinstance(error, KeyboardInterrupt) else StorageError
         with pytest.raises(wanted) as raised:
             models.save(model, tmp_path / "deep" / "down" / "out")
         assert everything_below(tmp_path) == before

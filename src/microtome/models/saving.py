@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import errno
 import json
 import shutil
 import tempfile
@@ -18,6 +17,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from microtome.errors import DISTRIBUTION, StorageError
 from microtome.families.embedder import embedder_of
+from microtome.files import is_full_disk
 from microtome.models.building import lacks_pooler
 from microtome.models.card import model_card
 from microtome.models.contents import file_hashes
@@ -27,10 +27,12 @@ from microtome.models.provenance import (
     CARD,
     FILES,
     HISTORY,
+    OF_RECORD,
     SCHEMA_VERSION,
     TRAINING,
     Provenance,
     provenance_of,
+    record_hash,
 )
 from microtome.models.quiet import quiet_transformers
 from microtome.models.sentence_transformers.folder import encoder_folder, sentence_files
@@ -81,8 +83,9 @@ def save(
         (folder / CARD).write_text(card, encoding="utf-8", errors="replace")
         recorded: dict[str, object] = {} if training is None else {TRAINING: dict(training)}
         recorded[FILES] = file_hashes(folder)
-        history = json.dumps(_history(provenance, certificate) | recorded, indent=2)
-        (folder / HISTORY).write_text(history + "\n", encoding="utf-8")
+        record = _history(provenance, certificate) | recorded
+        record[OF_RECORD] = record_hash(json.loads(json.dumps(record)))  # as it will be read
+        (folder / HISTORY).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
     return target
 
 
@@ -171,9 +174,10 @@ def whole_folder(target: Path) -> Iterator[Path]:
         for parent in reversed(made):
             with suppress(OSError):  # somebody else uses it by now
                 parent.rmdir()
-        if isinstance(error, OSError):
-            full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-            reason = "the disk is full" if full else f"{error.strerror or error}"
+        # safetensors and tokenizers, written in Rust, tell the errno in their text only.
+        if isinstance(error, OSError) or "(os error " in str(error):
+            reason = getattr(error, "strerror", None) or str(error)
+            reason = "the disk is full" if is_full_disk(error) else reason
             raise StorageError(
                 f"{target} can't be written: {reason}", "nothing was left behind"
             ) from error

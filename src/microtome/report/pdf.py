@@ -32,7 +32,7 @@ def pdf_file(drawing: Drawing) -> bytes:
         import matplotlib
         from matplotlib.backends.backend_pdf import FigureCanvasPdf
         from matplotlib.figure import Figure
-    except ImportError as error:
+    except ModuleNotFoundError as error:
         raise MissingExtra.named("matplotlib", "pdf") from error
 
     inches = drawing.width / PIXELS_PER_INCH, drawing.height / PIXELS_PER_INCH
