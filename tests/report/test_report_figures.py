@@ -158,6 +158,21 @@ def positions(drawing, pen):
     return [m for m in drawing.marks if isinstance(m, Circle) and m.pen == pen and m.hint]
 
 
+def test_points_by_themselves_keep_off_the_ends_of_the_axis():
+    """A line begins at the axis; a point there would look like a part of it."""
+
+    def markers(*places):
+        lines = tuple(Series(f"s{k}", xs, (0.5,) * len(xs)) for k, xs in enumerate(places))
+        marks = draw_curve(Curve("t", "ms", "score", lines), SCREEN).marks
+        axis = next(m for m in marks if isinstance(m, Outline) and m.pen == "grid")
+        (left, _), (right, _) = axis.points
+        circles = [mark.x for mark in marks if isinstance(mark, Circle) and mark.hint]
+        return [(x - left, right - x) for x in circles]
+
+    assert min(min(ends) for ends in markers((10.0,), (90.0,))) > 20
+    assert markers((10.0, 90.0))[0][0] < 20
+
+
 def test_panels_of_curves_have_one_axis_and_one_legend():
     low, high = (
         Curve("low", "x", "y", (line("a", 0.1, 0.2),)),

@@ -208,9 +208,11 @@ def _headline(
         first = "These rows can't decide on any of the paper's claims."
     else:
         open_ = f"; {judged - decided} can't be told" if judged > decided else ""
+        n_holds = counts.get(HOLDS, 0)
         first = (
-            f"Of {judged} verdicts on the paper's claims, {counts.get(HOLDS, 0)} say that one holds"
-            f" and {decided - counts.get(HOLDS, 0)} that it doesn't{open_}."
+            f"Of {judged} verdicts on the paper's claims, {n_holds or 'none'}"
+            f" {'says' if n_holds == 1 else 'say'} that one holds and"
+            f" {decided - n_holds or 'none'} that it doesn't{open_}."
         )
     cards = [
         *(Card(word, f"{counts.get(word, 0)} of {judged}") for word in _WORDS if judged),

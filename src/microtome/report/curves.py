@@ -186,6 +186,9 @@ def _x_scale(view: Curve, width: float) -> Scale:
         low, high = min(low, view.divider), max(high, view.divider)
     if low == high:
         low, high = low - 0.5, high + 0.5
+    elif all(len(line.x) < 2 for line in view.series):  # points by themselves keep off the axis
+        pad = 0.05 * (high - low)
+        low, high = low - pad, high + pad
     room = width - LEFT - RIGHT
     if all(v.is_integer() for v in values) and min(values) != max(values):
         step = max(1, math.ceil((high - low) / (room / 30)))
