@@ -5,16 +5,23 @@ A generated part is between `<!-- generated: NAME -->` and `<!-- end -->` in a p
 
 from __future__ import annotations
 
+import os
 import re
-import subprocess
 import sys
 from collections.abc import Callable
-from functools import partial
+from contextlib import redirect_stdout
+from functools import cache, partial
+from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 DOCS = Path(__file__).parent
-sys.path.insert(0, str(DOCS.parent / "tests"))
+# The code of this checkout, whichever is installed.
+sys.path[:0] = [str(DOCS.parent / "src"), str(DOCS.parent / "tests")]
 
 PART = re.compile(r"(<!-- generated: ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 COMMANDS = (
@@ -91,15 +98,22 @@ def _tried(kind: str, text: str) -> str:
     from microtome.edits import parse
     from microtome.errors import EditError
     from microtome.surgery import certify_weights
-    from support.tiny import tiny_model
 
-    model = tiny_model(kind)
+    model = _tiny_model(kind)
     try:
         edited = parse(text)(model)
     except EditError as error:
         return str(error)
     certify_weights(parse(text), model, edited).require()
     return ""
+
+
+@cache
+def _tiny_model(kind: str) -> PreTrainedModel:
+    """One for all probes: an edit gives a new model."""
+    from support.tiny import tiny_model
+
+    return tiny_model(kind)
 
 
 def commands() -> str:
@@ -128,21 +142,14 @@ def _known_commands() -> list[str]:
 
 
 def _help(command: str) -> str:
-    code = "from microtome.cli import main; main()"
-    done = subprocess.run(
-        [sys.executable, "-c", code, *command.split(), "--help"],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={
-            "COLUMNS": "100",
-            "TERM": "dumb",
-            "PATH": "",
-            # The code of this checkout, whichever is installed.
-            "PYTHONPATH": str(DOCS.parent / "src"),
-        },
-    )
-    return done.stdout.strip()
+    """The help, as it is printed 100 columns wide where there is no terminal."""
+    from microtome.cli import run
+
+    os.environ |= {"COLUMNS": "100", "TERM": "dumb"}
+    with redirect_stdout(StringIO()) as printed:
+        code = run([*command.split(), "--help"])
+    assert code == 0, f"{command} --help: expected the exit code 0, got {code}"
+    return printed.getvalue().strip()
 
 
 def tasks() -> str:
