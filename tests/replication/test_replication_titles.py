@@ -9,6 +9,8 @@ from microtome.papers.exhibits import PAPERS
 from microtome.replication.drawings import DRAWINGS
 from microtome.replication.drawings.titles import joint
 from microtome.replication.measured import Measured
+from microtome.report.bars import draw_bars
+from microtome.report.drawing import SCREEN
 from microtome.views import Bars, Curve, HeatMap, Panels
 
 FACTS = {"layers": 12, "shared": False}
@@ -253,6 +255,24 @@ def test_patterns_of_most_maps():
         rows = {("attention-patterns", "m", task): own for task, own in by_task.items()}
         return title("shares of patterns", rows, tasks=tuple(by_task))
 
+    def stacks(blocks):
+        """Heights of a task's bars of pairs, next to one of single texts without blocks."""
+        single = [("vertical", 0.7), ("heterogeneous", 0.3)]
+        pairs = [("vertical", 0.7 - blocks), ("block", blocks), ("heterogeneous", 0.3)]
+        rows = {
+            ("attention-patterns", "m", task): tuple(
+                {"pattern": name, "layer": None, "head": None, "share": share, "low": share}
+                for name, share in shares
+            )
+            for task, shares in (("t0", single), ("t1", pairs))
+        }
+        measured = Measured(rows, {}, {"m": FACTS}, {"t0": {}, "t1": {}})
+        exhibit = next(e for e in PAPERS["kovaleva2019"].exhibits if "dataset" in e.name)
+        (bars,) = DRAWINGS["shares of patterns"](measured, exhibit)
+        draw_bars(bars, SCREEN)
+        return [sum(series.values[k] or 0.0 for series in bars.series) for k in range(2)]
+
+    assert stacks(0.2) == pytest.approx([1, 1])
     assert said(0.6, 0.6) == "Most maps are vertical in every layer"
     assert said(0.6, 0.4) == "Most maps are vertical in every layer (t0)"
     assert said(0.4, 0.4) == ""

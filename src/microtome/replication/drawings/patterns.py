@@ -16,6 +16,8 @@ from microtome.replication.drawings.titles import joint
 from microtome.replication.measured import Measured, name_of
 from microtome.views import Bars, BarSeries, Cell, Table, View
 
+NONE = {"share": None}  # single texts have no blocks
+
 
 def typical_heads(measured: Measured, exhibit: Exhibit) -> tuple[View, ...]:
     """For each pattern, the head that has it most often, how often, and a map of it."""
@@ -45,9 +47,9 @@ def shares_of_patterns(measured: Measured, exhibit: Exhibit) -> tuple[View, ...]
         shares = {task: of_all_maps(rows) for task, rows in by_task.items()}
         if shares:
             series = tuple(
-                BarSeries(name, tuple(own[name]["share"] for own in shares.values()))
+                BarSeries(name, tuple(own.get(name, NONE)["share"] for own in shares.values()))
                 for name in SHORT
-                if all(name in own for own in shares.values())
+                if any(name in own for own in shares.values())
             )
             title = f"{exhibit.title}: {name_of(model)}"
             said = joint({task: which_prevails(rows) for task, rows in by_task.items()})

@@ -97,10 +97,10 @@ def _floors(layer: TidyRow) -> str:
 
 
 def with_interval(row: TidyRow) -> str:
-    """A cosine with its interval, where it has one: 0.95 (0.93 to 0.97)."""
-    if row["low"] is None:
-        return f"{row['cosine']:.2f}"
-    return f"{row['cosine']:.2f} ({row['low']:.2f} to {row['high']:.2f})"
+    """A cosine with its interval, where it has one to show: 0.95 (0.93 to 0.97)."""
+    value = f"{row['cosine']:.2f}"
+    ends = [] if row["low"] is None else [f"{row[end]:.2f}" for end in ("low", "high")]
+    return f"{value} ({' to '.join(ends)})" if len(set(ends)) == 2 else value
 
 
 def summary(rows: TidyRows) -> dict[str, Any]:
