@@ -28,7 +28,7 @@ check: $(STAMP)/test
 	$(BIN)/ruff format --check $(CODE)
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/mypy
-	$(BIN)/codespell README.md CONTRIBUTING.md CHANGELOG.md SECURITY.md docs src/microtome --skip "*.js,*/embedded/*"
+	$(BIN)/codespell README.md CONTRIBUTING.md CHANGELOG.md SECURITY.md docs src/microtome --skip "*.js,*.html,*/embedded/*"
 	$(BIN)/pytest -q tests/test_imports.py tests/test_packaging.py
 
 format: $(STAMP)/test

@@ -22,6 +22,25 @@ DISTRIBUTION = "microtome-lab"
 """What pip installs. On the package index ``microtome`` is another project."""
 
 
+LONGEST = 1_000
+"""Characters of a message, and of a hint: names and values out of files may be of any length."""
+
+
+def printable(text: str) -> str:
+    r"""``text`` with nothing in it that moves a terminal's cursor or changes its colours.
+
+    White space becomes a space, anything else that isn't printable its escape: ``\\x1b``.
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else " " if c.isspace() else repr(c)[1:-1] for c in text)
+
+
+def _one_line(text: str) -> str:
+    text = printable(text)
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+
+
 def install_command(extra: str) -> str:
     """The line that installs an optional part: ``pip install 'microtome-lab[ray]'``."""
     return f"pip install '{DISTRIBUTION}[{extra}]'"
@@ -33,9 +52,9 @@ class MicrotomeError(Exception):
     exit_code = 1
 
     def __init__(self, message: str, hint: str = "") -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
+        self.message = _one_line(message)
+        self.hint = _one_line(hint)
+        super().__init__(self.message)
 
     def __str__(self) -> str:
         return f"{self.message}; {self.hint}" if self.hint else self.message

@@ -55,6 +55,16 @@ class TestSafetensors:
         rewrite_header(folder, lambda header: _changed(header, dtype=dtype))
         refused(folder, "in the unknown dtype")
 
+    @pytest.mark.parametrize("shape", [[2**63], [10**4_000] * 2, [1] * 17, [2**61] * 16])
+    def test_sizes_beyond_any_file(self, folder, shape):
+        rewrite_header(folder, lambda header: _changed(header, shape=shape))
+        refused(folder, "no usable shape|but its shape needs")
+
+    @pytest.mark.parametrize("told", [[], {"format": 1}, "pt"])
+    def test_metadata_that_is_not_of_texts(self, folder, told):
+        rewrite_header(folder, lambda header: header | {"__metadata__": told})
+        refused(folder, "__metadata__ that is not of texts")
+
     def test_integer_weights(self, folder):
         rewrite_header(folder, lambda header: _changed(header, dtype="I32"))
         refused(folder, "as I32, expected floating-point weights")

@@ -19,6 +19,7 @@ from microtome.tasks import DataSpec, open_data
 pytestmark = pytest.mark.real
 
 LENGTH = 48  # tokens: the documents whole would take ten minutes
+N_QUERIES, N_DOCUMENTS = 60, 400
 
 
 def lines(file):
@@ -40,8 +41,32 @@ def vectors(model, tokenizer, texts):
     return torch.nn.functional.normalize(rows, dim=-1).double().numpy()
 
 
-def test_ndcg_of_every_query_on_cranfield(shared_data):
-    data, folder = shared_data("data/retrieval/cranfield"), shared_data("models/bge-small-en")
+def part_of(data, folder):
+    """Some queries with all that is relevant to them, among other documents."""
+    header, *judged = (data / "qrels" / "test.tsv").read_text().splitlines()
+    queries = lines(data / "queries.jsonl")[:N_QUERIES]
+    asked = {query["_id"] for query in queries}
+    judged = [line for line in judged if line.split("\t")[0] in asked]
+    needed = {line.split("\t")[1] for line in judged}
+    documents = lines(data / "corpus.jsonl")
+    n_others = N_DOCUMENTS - len(needed)
+    others = [one["_id"] for one in documents if one["_id"] not in needed][:n_others]
+    documents = [one for one in documents if one["_id"] in needed.union(others)]
+    (folder / "qrels").mkdir(parents=True)
+    for name, rows in (("corpus", documents), ("queries", queries)):
+        (folder / f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    (folder / "qrels" / "test.tsv").write_text("\n".join([header, *judged]))
+    return folder
+
+
+def test_cranfield_is_read_whole(shared_data):
+    dataset = open_data(DataSpec(path=shared_data("data/retrieval/cranfield")))
+    assert (len(dataset), len(dataset.corpus.positions)) == (225, 1400)
+
+
+def test_ndcg_of_every_query_on_a_part_of_cranfield(shared_data, tmp_path):
+    folder = shared_data("models/bge-small-en")
+    data = part_of(shared_data("data/retrieval/cranfield"), tmp_path / "part")
     documents, queries = lines(data / "corpus.jsonl"), lines(data / "queries.jsonl")
     relevant = defaultdict(dict)
     for line in (data / "qrels" / "test.tsv").read_text().splitlines()[1:]:
@@ -65,7 +90,7 @@ def test_ndcg_of_every_query_on_cranfield(shared_data):
         )
         expected.append(dcg / most)
     dataset = open_data(DataSpec(path=data))
-    assert (len(dataset), len(dataset.corpus.positions)) == (225, 1400)
+    assert (len(dataset), len(dataset.corpus.positions)) == (N_QUERIES, N_DOCUMENTS)
     found = evaluate(load(folder), load_tokenizer(folder), dataset, max_length=LENGTH)
     assert np.allclose(found.outcomes["ndcg_at_10"], expected, atol=1e-9)
     assert found.scores["ndcg_at_10"].value == pytest.approx(np.mean(expected), abs=1e-9)

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
+from microtome.errors import printable
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
@@ -53,7 +55,7 @@ def table(title: str, columns: Iterable[str], rows: Iterable[Iterable[object]]) 
     for column in columns:
         drawn.add_column(column, overflow="fold")
     for row in rows:
-        drawn.add_row(*(escape("" if cell is None else str(cell)) for cell in row))
+        drawn.add_row(*(escape("" if cell is None else printable(str(cell))) for cell in row))
     return drawn
 
 
@@ -79,7 +81,7 @@ def print_constant(console: Console, scores: Mapping[str, float]) -> None:
 def print_notes(console: Console, notes: Iterable[str]) -> None:
     """What to know of the data, a line each."""
     for note in notes:
-        console.print(f"note: {note}", markup=False)
+        console.print(f"note: {printable(note)}", markup=False)
 
 
 def log(line: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,7 +17,8 @@ if TYPE_CHECKING:
     from microtome.models.heads import HeadName
 
 HISTORY, CARD = "microtome.json", "README.md"
-FILES, TRAINING = "sha256", "training"  # keys of the history
+FILES, TRAINING, OF_RECORD = "sha256", "training", "record_sha256"  # keys of the history
+PARTS = ("schema_version", "base", "edits", "certificate", "versions", FILES, TRAINING, OF_RECORD)
 SCHEMA_VERSION = 1
 MAX_HISTORY_BYTES = 1_000_000
 MAX_EDITS = 1_000
@@ -73,6 +76,16 @@ def provenance_of(model: object) -> Provenance | None:
     """What a model carries; None for one that Microtome didn't load."""
     provenance = getattr(model, _ATTRIBUTE, None)
     return provenance if isinstance(provenance, Provenance) else None
+
+
+def record_hash(record: Mapping[str, object]) -> str:
+    """The sha256 of everything that a history says, but for this hash itself.
+
+    It tells a slip of a hand or of a disk. It is no signature: who changes a folder on purpose can
+    compute it, too, and is told by making the edits again on the base.
+    """
+    told = {key: value for key, value in record.items() if key != OF_RECORD}
+    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
 
 
 def read_history(folder: Path) -> tuple[Base, tuple[str, ...]] | None:

@@ -18,6 +18,8 @@ from microtome.errors import ModelError
 LENGTH_BYTES = 8
 MAX_HEADER_BYTES = 100_000_000  # the same limit as the safetensors library
 MAX_TENSORS = 100_000
+MAX_AXES = 16
+MAX_COUNT = 2**62  # Python multiplies numbers of any length, and refuses to print the longest
 
 ITEM_BYTES = {
     "F64": 8, "F32": 4, "F16": 2, "BF16": 2,
@@ -74,6 +76,9 @@ def _parsed(file: Path, text: bytes) -> dict[str, object]:
         raise _broken(file, f"has a header that is not valid JSON ({_one_line(error)})") from error
     if not isinstance(header, dict):
         raise _broken(file, "has a header that is not a JSON object")
+    told = header.get("__metadata__", {})
+    if not isinstance(told, dict) or not all(isinstance(text, str) for text in told.values()):
+        raise _broken(file, "has a __metadata__ that is not of texts")
     return header
 
 
@@ -94,7 +99,12 @@ def _entry(file: Path, name: str, entry: object, data: int) -> StoredTensor:
             f"keeps tensor {name[:100]!r} in the unknown dtype {str(dtype)[:40]!r}",
             f"known: {', '.join(ITEM_BYTES)}; quantised weights aren't supported",
         )
-    if not _are_counts(shape) or not _are_counts(offsets) or len(offsets) != 2:
+    if (
+        not _are_counts(shape)
+        or not _are_counts(offsets)
+        or len(offsets) != 2
+        or (len(shape) > MAX_AXES)
+    ):
         raise _broken(file, f"gives tensor {name[:100]!r} no usable shape and offsets")
     begin, end = offsets
     n_bytes = math.prod(shape) * ITEM_BYTES[dtype]
@@ -106,7 +116,7 @@ def _entry(file: Path, name: str, entry: object, data: int) -> StoredTensor:
 
 
 def _are_counts(values: object) -> TypeGuard[list[int]]:
-    return isinstance(values, list) and all(type(n) is int and n >= 0 for n in values)
+    return isinstance(values, list) and all(type(n) is int and 0 <= n <= MAX_COUNT for n in values)
 
 
 def _check_layout(file: Path, tensors: tuple[StoredTensor, ...], data: int, size: int) -> None:

@@ -61,6 +61,17 @@ class Record:
 
 
 _STATUSES = set(get_args(Status))
+_TEXT, _NUMBER = (str,), (int, float)
+_KINDS: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(("hash", "status", "function", "name", "label", "worker"), _TEXT),
+    **dict.fromkeys(("error", "traceback"), (str, type(None))),
+    **dict.fromkeys(("request", "content", "columns", "summary", "versions"), (dict,)),
+    **dict.fromkeys(("needs", "rows"), (list,)),
+    **dict.fromkeys(("arrays", "checkpoint"), (bool,)),
+    **dict.fromkeys(("seconds", "cpu_seconds"), _NUMBER),
+    "attempts": (int,),
+}
+"""What each part may be: somebody may have edited the file."""
 
 
 def identity_of(trial: Trial) -> dict[str, Any]:
@@ -99,13 +110,13 @@ def _content(path: str) -> str:
 def read_record(path: str) -> Record:
     """The record in ``path``; StorageError names the file when it can't be read."""
     try:
-        data = json.loads(_content(path))
+        data = json.loads(_content(path), parse_constant=_refuse_constant)
         if not isinstance(data, dict):
             raise TypeError("not a JSON object")
         check_schema(data, path)
         record = Record(**data)
         _check(record, path)
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise StorageError(
             f"the record {path} can't be read: {error}",
             "it wasn't written by Microtome as it stands; restore it, or delete it to run its "
@@ -121,8 +132,18 @@ def _check(record: Record, path: str) -> None:
         raise ValueError(f"it holds trial {record.hash}")
     if record.status not in _STATUSES:
         raise ValueError(f"its status is {record.status!r}")
-    if not isinstance(record.rows, list) or not isinstance(record.summary, dict):
-        raise TypeError("rows must be a list and summary a dictionary")
+    for name, kinds in _KINDS.items():
+        if not isinstance(getattr(record, name), kinds):
+            raise TypeError(f"its {name} can't be {type(getattr(record, name)).__name__}")
+    if not all(isinstance(row, dict) for row in record.rows):
+        raise TypeError("its rows must be dictionaries")
+    texts = (*record.needs, *record.content.values(), *record.versions.values())
+    if not all(isinstance(text, str) for text in texts):
+        raise TypeError("its needs, content and versions must be texts")
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"{name} is no number of JSON")
 
 
 def check_schema(data: Mapping[str, Any], path: str | Path) -> None:

@@ -6,10 +6,12 @@ comes back. It is the only writer of the run.
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 from microtome import files
 from microtome.errors import StorageError
@@ -24,6 +26,7 @@ from microtome.runs.trackers import Tracker
 from microtome.runs.trial import Trial
 
 _WAIT_SECONDS = 0.25
+_BROKEN = (BadZipFile, zlib.error)  # what reading an archive raises besides Python's own errors
 
 
 @dataclass(frozen=True)
@@ -53,8 +56,11 @@ class RunResult:
 
     def cause_of(self, record: Record) -> Record:
         """What kept a trial from its numbers: itself, or the needed trial that failed."""
-        while record.status == "blocked":
-            record = next(self.records[need] for need in record.needs if not self.records[need].ok)
+        seen: set[str] = set()  # records that somebody edited may name each other
+        while record.status == "blocked" and record.hash not in seen:
+            seen.add(record.hash)
+            needed = (self.records[need] for need in record.needs if need in self.records)
+            record = next((one for one in needed if not one.ok), record)
         return record
 
     @property
@@ -90,8 +96,15 @@ class RunResult:
         path = Store(self.folder).path_of("arrays", trial_hash)
         if not self.records[trial_hash].arrays:
             return {}
-        with np.load(path, allow_pickle=False) as stored:
-            return dict(stored)
+        try:
+            # A file that numpy opens itself stays open where it is broken.
+            with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
+                return dict(stored)
+        except (OSError, ValueError, EOFError, KeyError, RuntimeError, *_BROKEN) as error:
+            raise StorageError(
+                f"{path} can't be read: {error}",
+                "restore it, or delete it and its record to run its trial again",
+            ) from error
 
     def checkpoint(self, trial_hash: str) -> Path | None:
         """The checkpoint folder of a trial, if it left one."""

@@ -16,7 +16,7 @@ import io
 import json
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from microtome.errors import RequestError, StorageError
 from microtome.requests import canonical_json, check_same, widens
 from microtome.runs.machine import commit, machine, versions
 from microtome.runs.record import SCHEMA_VERSION, Record, check_schema, read_record
-from microtome.runs.result import Need
+from microtome.runs.result import Need, non_finite
 from microtome.runs.trial import Trial
 
 
@@ -166,7 +166,7 @@ class Store:
             "notes": list(notes),
         }
         if run != old:
-            text = json.dumps(run, indent=1, ensure_ascii=False, allow_nan=False)
+            text = json.dumps(run, indent=1, allow_nan=False)  # ASCII, as records are
             files.write_bytes(self.folder / "run.json", text.encode())
 
     def _check_goes_on(
@@ -199,7 +199,7 @@ class Store:
             raise RequestError(
                 f"{self.folder} is not a run: it has no run.json", "give the folder of a run"
             ) from error
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise StorageError(f"{path} can't be read: {error}", "restore it") from error
         if not isinstance(run, dict):
             raise StorageError(f"{path} can't be read: not a JSON object", "restore it")
@@ -207,6 +207,11 @@ class Store:
         missing = {"request", "trials", "sources"} - run.keys()
         if missing:
             raise StorageError(f"{path} lacks {', '.join(sorted(missing))}", "restore it")
+        wrong = [name for name, is_right in _SHAPE.items() if not is_right(run.get(name))]
+        if wrong:
+            raise StorageError(
+                f"{path} can't be read: {', '.join(wrong)} of another shape", "restore it"
+            )
         return run
 
     # --- records
@@ -251,6 +256,23 @@ class Store:
         arrays = self.path_of("arrays", record.hash) if record.arrays else None
         folder = self.path_of("checkpoints", record.hash) if record.checkpoint else None
         return Need(record.hash, tuple(record.rows), record.summary, arrays, folder, record.seconds)
+
+
+def _is_text_by_text(value: object) -> bool:
+    return isinstance(value, dict) and all(isinstance(one, str) for one in value.values())
+
+
+def _are_texts(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(one, str) for one in value)
+
+
+_SHAPE: dict[str, Callable[[Any], bool]] = {
+    "request": lambda value: isinstance(value, dict) and not any(non_finite(value)),
+    "trials": _are_texts,
+    "sources": lambda value: isinstance(value, dict) and all(map(_is_text_by_text, value.values())),
+    "notes": lambda value: value is None or _are_texts(value),
+}
+"""What is read out of run.json, and its shape: somebody may have edited the file."""
 
 
 def _sources(trials: Iterable[Trial]) -> dict[str, dict[str, str]]:

@@ -66,7 +66,7 @@ def table_of_rows(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
     }
     names = dict.fromkeys(ROW_COLUMNS) | {name: None for row in rows for name in row}
     kinds = {name: _kind([row.get(name) for row in rows]) for name in names}
-    schema = pa.schema([(name, types[kind]) for name, kind in kinds.items()])
+    schema = pa.schema([(_text(name), types[kind]) for name, kind in kinds.items()])
     if not rows:
         return schema.empty_table()
     # Through JSON, because pa.array imports pandas, which takes longer than all the rest.
@@ -79,4 +79,5 @@ def table_of_rows(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
 
 
 def _typed(row: Mapping[str, Any], kinds: dict[str, str]) -> dict[str, Any]:
-    return {name: _text(v) if kinds[name] == "text" else v for name, v in row.items()}
+    typed = {name: _text(v) if kinds[name] == "text" else v for name, v in row.items()}
+    return {str(_text(name)): value for name, value in typed.items()}

@@ -19,9 +19,12 @@ from microtome.models.provenance import (
     FILES,
     HISTORY,
     MAX_HISTORY_BYTES,
+    OF_RECORD,
+    PARTS,
     TRAINING,
     Base,
     read_history,
+    record_hash,
 )
 from microtome.models.sentence_transformers.folder import encoder_folder
 from microtome.models.source import embedded_names, fetched, resolve
@@ -58,7 +61,8 @@ class Verification:
 def verify(folder: str | PathLike[str], *, base: str | PathLike[str] | None = None) -> Verification:
     """Check a saved folder against its record; ``verify("my-model-small").passed``.
 
-    Every file must have the bytes that it was saved with, and the certificate must have passed.
+    Every file but the card must have the bytes that it was saved with, the record must say what it
+    said, and the certificate must have passed.
     Where the base is at hand (``base``, else an embedded model, or a folder of its name next to
     this one), the edits are made again: of a folder that wasn't trained, every tensor must be the
     same, bit for bit; of a trained one, the surgery before the training is proven.
@@ -72,8 +76,8 @@ def verify(folder: str | PathLike[str], *, base: str | PathLike[str] | None = No
         )
     origin, edits = history
     record = read_object(place / HISTORY, max_bytes=MAX_HISTORY_BYTES)
-    checks = [_files_check(place, record), _certificate_check(record, edits)]
-    if checks[0].passed:  # weights that were changed aren't loaded
+    checks = [_files_check(place, record), _record_check(record), _certificate_check(record, edits)]
+    if checks[0].passed and checks[1].passed is not False:  # what was changed isn't loaded
         at_hand = _base_near(place, origin) if base is None else fetched(resolve(base)).path
         checks += _surgery_again(place, record, edits, at_hand)
     return Verification(place, origin.name, edits, tuple(checks))
@@ -85,9 +89,12 @@ def _base_near(folder: Path, base: Base) -> Path | None:
     embedded = fetched(resolve(name)).path if name in embedded_names() else None
     places = [folder.resolve().parent / name, Path(name)]
     for place in places if embedded is None else [embedded]:
-        is_model = (encoder_folder(place) / "config.json").is_file()
-        if is_model and content_hash(place) == base.content_hash:
-            return place
+        try:
+            is_model = (encoder_folder(place) / "config.json").is_file()
+            if is_model and content_hash(place) == base.content_hash:
+                return place
+        except (OSError, MicrotomeError):  # a name too long, or another folder, which is broken
+            continue
     return None
 
 
@@ -109,12 +116,24 @@ def _files_check(folder: Path, record: dict[str, Any]) -> Check:
     return Check("files", not wrong, "; ".join(wrong) or f"{len(found)} files as they were saved")
 
 
+def _record_check(record: dict[str, Any]) -> Check:
+    recorded = record.get(OF_RECORD)
+    if recorded is None:
+        unknown = sorted(record.keys() - set(PARTS))
+        told = f"{unknown[0]!r} isn't a part of it" if unknown else "it has no hash of its own"
+        return Check("record", False if unknown else None, f"{HISTORY}: {told}")
+    is_same = recorded == record_hash(record)
+    return Check("record", is_same, f"{HISTORY} {'as it was saved' if is_same else 'changed'}")
+
+
 def _certificate_check(record: dict[str, Any], edits: tuple[str, ...]) -> Check:
     stored = record.get("certificate")
     if not isinstance(stored, dict):
         missing = "edits without a certificate" if edits else "nothing was cut"
         return Check("certificate", None if not edits else False, missing)
-    checks = stored.get("checks") or []
+    checks = stored.get("checks")
+    if not isinstance(checks, list) or not all(isinstance(one, dict) for one in checks):
+        return Check("certificate", False, "expected a list of checks")
     failed = [str(one.get("name")) for one in checks if one.get("passed") is False]
     passed = stored.get("passed") is True and bool(checks) and not failed
     detail = f"failed: {', '.join(failed)}" if failed else f"{len(checks)} checks passed"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 
 import pytest
 
@@ -57,6 +58,32 @@ def test_a_peripheral_element_that_is_near_drops_the_exemplar_too():
 def test_a_folder_without_framenet_is_refused(tmp_path):
     with pytest.raises(DataError, match="no FrameNet folder"):
         list(read_framenet(tmp_path))
+
+
+@pytest.mark.parametrize("content", ["", "<luIndex", "<luIndex><lu/></luIndex>", "\0", "<a>\xe9"])
+def test_a_broken_framenet_file_is_refused(tmp_path, content):
+    pytest.importorskip("nltk", reason="nltk isn't installed")
+    for name in ("frRelation", "frameIndex", "fulltextIndex", "luIndex", "semTypes"):
+        (tmp_path / f"{name}.xml").write_bytes(content.encode("latin-1"))
+    with pytest.raises(DataError, match="can't be read as FrameNet"):
+        list(read_framenet(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (b"caf\xe9 is open  open ['caf']", "isn't UTF-8"),
+        (b"it is open  open [is]", "expected a list of elements"),
+        (b"it is open  open [" + b"(" * 500 + b"]", "expected a list of elements"),
+        (b"a b [ " * 50_000, "expected sentence, target and"),
+    ],
+)
+def test_a_broken_line_of_the_published_list_is_refused_at_once(tmp_path, line, said):
+    (tmp_path / "frames.txt").write_bytes(line)
+    started = time.process_time()
+    with pytest.raises(DataError, match=said):
+        read_published(tmp_path / "frames.txt")
+    assert time.process_time() - started < 1
 
 
 def test_embedded_frames_have_words_and_core_elements():

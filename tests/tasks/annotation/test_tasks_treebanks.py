@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from microtome.errors import DataError
@@ -60,6 +62,11 @@ def test_writing_gives_back_what_was_read():
     assert write_conllu(parse_conllu(SAMPLE)) == SAMPLE
 
 
+def token(numbers: str) -> str:
+    """A written token of several words."""
+    return f"{numbers}\ta" + "\t_" * 8 + "\n"
+
+
 @pytest.mark.parametrize(
     ("text", "number", "reason"),
     [
@@ -72,6 +79,11 @@ def test_writing_gives_back_what_was_read():
         ("# text = nothing\n\n", 1, "got no words"),
         (line(1) + "\n" + line(1) + "2-1\ta\t_\t_\t_\t_\t_\t_\t_\t_\n" + line(2), 4, "got 2-1"),
         ("1-3\ta\t_\t_\t_\t_\t_\t_\t_\t_\n" + line(1), 2, "within 1 words, got 1-3"),
+        (token("1-2") + token("1-2") + line(1) + line(2), 2, "range from word 1 on, got 1-2"),
+        (token("1-3") + line(1) + token("2-3") + line(2) + line(3), 3, "from word 2 on, got 2-3"),
+        (line(1, head="9" * 5_000), 1, "whole number as head, got '999"),
+        (line(1).replace("1", "1" * 5_000, 1), 1, "expected id 1, got '111"),
+        (token("1-" + "2" * 5_000) + line(1), 1, "expected id 1, got '1-222"),
     ],
 )
 def test_a_broken_line_is_refused_with_its_number(text, number, reason):
@@ -106,6 +118,13 @@ def test_entities_are_read_nested_and_in_both_notations():
     )
     (sentence,) = parse_conllu(text)
     assert mentions(sentence) == (Mention("e1", 0, 3), Mention("e2", 0, 1), Mention("e2", 3, 4))
+
+
+def test_an_entity_with_a_name_of_any_length_takes_no_quadratic_time():
+    (sentence,) = parse_conllu(line(1).replace("_\n", "Entity=" + "e" * 100_000 + "\n"))
+    started = time.process_time()
+    assert mentions(sentence) == ()
+    assert time.process_time() - started < 1
 
 
 def test_an_entity_that_ends_without_a_start_is_refused():

@@ -18,9 +18,11 @@ from typing import Any
 from microtome.errors import DataError, MissingExtra
 from microtome.tasks.annotation.gold import Annotated, Element
 from microtome.tasks.annotation.treebanks import Sentence, Word
+from microtome.tasks.reading.lines import read_lines
 
 MAX_WORDS = 12
 MAX_ELEMENT_WORDS = 3
+LONGEST_LINE = 2_000  # characters of the published list: an exemplar has 12 words
 MIN_DISTANCE = 3  # of word indexes: at least two words are between
 
 
@@ -94,9 +96,23 @@ def read_framenet(folder: Path | str) -> Iterator[Exemplar]:
     from nltk.tokenize import NLTKWordTokenizer
 
     tokenizer = NLTKWordTokenizer()
-    for unit in reader.lus():
-        for sentence in reader.lu(unit.ID).exemplars:
-            yield _exemplar(sentence, unit, tokenizer)
+    n_read = 0
+    try:
+        for unit in reader.lus():
+            for sentence in reader.lu(unit.ID).exemplars:
+                yield _exemplar(sentence, unit, tokenizer)
+                n_read += 1
+    except Exception as error:
+        # NLTK checks nothing: a broken file is whatever its reader stumbles over.
+        raise DataError(
+            f"{folder} can't be read as FrameNet: {type(error).__name__}: {error}",
+            "get its XML files again",
+        ) from error
+    if not n_read:
+        # NLTK takes an index without entries, or one that is empty, for a corpus of nothing.
+        raise DataError(
+            f"{folder} can't be read as FrameNet: no exemplars", "get its XML files again"
+        )
 
 
 def _reader(folder: Path) -> Any:  # noqa: ANN401 (NLTK has no types)
@@ -159,10 +175,10 @@ def read_published(path: Path | str) -> list[Exemplar]:
     A word that occurs several times is taken where the filters allow it.
     """
     exemplars = []
-    for number, line in enumerate(Path(path).read_text(encoding="utf-8").split("\n"), start=1):
+    for number, line, _ in read_lines(Path(path)):
         if not line.strip():
             continue
-        match = _PUBLISHED.fullmatch(line)
+        match = _PUBLISHED.fullmatch(line) if len(line) <= LONGEST_LINE else None
         if match is None:
             raise DataError(f"{path} line {number}: expected sentence, target and [elements]")
         exemplars.append(_published(match, f"{path} line {number}"))
@@ -172,7 +188,10 @@ def read_published(path: Path | str) -> list[Exemplar]:
 def _published(match: re.Match[str], place: str) -> Exemplar:
     forms = match["text"].split()
     sentence = _spaced(forms)
-    fillers = [str(text).split() for text in ast.literal_eval(match["elements"])]
+    try:
+        fillers = [str(text).split() for text in ast.literal_eval(match["elements"])]
+    except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
+        raise DataError(f"{place}: expected a list of elements, got {match['elements']}") from error
     candidates = [
         Exemplar(sentence, "", ((target, target + 1),), elements, place)
         for target in _occurrences(forms, [match["target"]])

@@ -8,6 +8,7 @@ finds their word pieces. The format: https://universaldependencies.org/format.ht
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,9 +16,13 @@ from pathlib import Path
 from microtome.errors import DataError
 
 N_COLUMNS = 10
-_WORD_ID = re.compile(r"[1-9][0-9]*")
-_RANGE_ID = re.compile(r"([1-9][0-9]*)-([1-9][0-9]*)")
-_EMPTY_ID = re.compile(r"[0-9]+\.[1-9][0-9]*")
+# Nine digits are enough, and Python refuses to read numbers of thousands.
+_WORD_ID = re.compile(r"[1-9][0-9]{0,8}")
+_RANGE_ID = re.compile(r"([1-9][0-9]{0,8})-([1-9][0-9]{0,8})")
+_EMPTY_ID = re.compile(r"[0-9]{1,9}\.[1-9][0-9]{0,8}")
+_HEAD = re.compile(r"[0-9]{1,9}")
+# One piece after another: a pattern with both brackets would try every start of a long name.
+_BRACKETS = re.compile(r"[()]|[^()]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,22 +124,21 @@ def write_conllu(sentences: Iterable[Sentence]) -> str:
 def mentions(sentence: Sentence) -> tuple[Mention, ...]:
     """Entity mentions from ``Entity=`` in MISC: ``(e1``, ``e1)``, ``(e1)``, ``(e1-person-…``."""
     closed_mentions: list[Mention] = []
-    started: list[tuple[str, int]] = []
+    started: defaultdict[str, list[int]] = defaultdict(list)
     for index, word in enumerate(sentence.words):
-        value = misc_value(word, "Entity") or ""
-        for opened, closed_too, closed in re.findall(r"\(([^()]+)(\)?)|([^()]+)\)", value):
-            entity = (opened or closed).split("-")[0]
-            if opened and closed_too:
-                closed_mentions.append(Mention(entity, index, index + 1))
-            elif opened:
-                started.append((entity, index))
-            else:
-                place = max((i for i, (e, _) in enumerate(started) if e == entity), default=None)
-                if place is None:
+        pieces = ["", *_BRACKETS.findall(misc_value(word, "Entity") or ""), ""]
+        for before, name, after in zip(pieces, pieces[1:], pieces[2:], strict=False):
+            entity = name.split("-")[0]
+            if name in ("(", ")"):
+                continue
+            if before == "(":
+                started[entity].append(index)
+            if after == ")":
+                if not started[entity]:
                     raise DataError(
                         f"sentence {sentence.id!r}: entity {entity} ends without a start"
                     )
-                closed_mentions.append(Mention(entity, started.pop(place)[1], index + 1))
+                closed_mentions.append(Mention(entity, started[entity].pop(), index + 1))
     return tuple(sorted(closed_mentions, key=lambda mention: (mention.start, -mention.stop)))
 
 
@@ -163,7 +167,8 @@ def _sentence(block: list[tuple[int, str]], name: str) -> Sentence:
             empty_nodes.append(EmptyNode(len(words), tuple(columns)))
         elif match := _RANGE_ID.fullmatch(identifier):
             first, last = int(match[1]), int(match[2])
-            if first != len(words) + 1 or last <= first:
+            done = ranges[-1].last if ranges else 0
+            if first != len(words) + 1 or last <= first or first <= done:
                 _refuse(
                     name,
                     number,
@@ -182,7 +187,7 @@ def _word(columns: list[str], name: str, number: int) -> Word:
     _, form, lemma, upos, xpos, feats, head, relation, deps, misc = columns
     if not form:
         _refuse(name, number, "expected a form, got none")
-    if head != "_" and not head.isdecimal():
+    if head != "_" and not _HEAD.fullmatch(head):
         _refuse(name, number, f"expected a whole number as head, got {head!r}")
     parent = None if head == "_" else int(head)
     return Word(form, lemma, upos, xpos, feats, parent, relation, deps, misc)

@@ -15,11 +15,13 @@ from typing import Any
 from microtome.errors import DataError
 from microtome.tasks.reading.lines import at_line, read_lines, without_blank_end
 from microtome.tasks.reading.rows import (
+    LARGEST_GRADE,
     Located,
     Oddities,
     UnreadableError,
     checked_text,
     number_of,
+    written,
 )
 from microtome.tasks.reading.sources import RowSource
 from microtome.tasks.reading.tables import read_objects, read_records
@@ -85,7 +87,7 @@ def _qrels(path: Path) -> _Qrels:
     seen: dict[tuple[str, str], int] = {}
     for number, (query, document, score) in records:
         grade = number_of(score)
-        if grade is None or grade != int(grade):
+        if grade is None or grade != int(grade) or abs(grade) > LARGEST_GRADE:
             raise at_line(path, number, f"expected a whole number as grade, got {score!r}")
         key = str(query), str(document)
         if key in seen:
@@ -183,7 +185,7 @@ def _objects(path: Path) -> Iterator[tuple[int, str, dict[str, Any]]]:
         if "_id" not in fields or "text" not in fields:
             there = ", ".join(map(repr, fields))
             raise at_line(path, number, "expected '_id' and 'text'", f"its fields are {there}")
-        yield number, str(fields["_id"]), fields
+        yield number, written(fields["_id"]), fields
 
 
 def _text(path: Path, number: int, fields: dict[str, Any], name: str) -> str:

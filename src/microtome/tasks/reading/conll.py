@@ -91,11 +91,11 @@ class _Table:
         return fits and is_tag(parts[self.places[1]].strip())
 
     def _place(self, column: str) -> int:
-        if column in self.names:
+        if column in self.names[: self.n_columns]:
             return self.names.index(column)
         if column in (WORDS, TAGS):
             return (WORDS, TAGS).index(column) * (self.n_columns - 1)
-        if column.isdigit() and 1 <= int(column) <= self.n_columns:
+        if column in {str(number) for number in range(1, self.n_columns + 1)}:
             return int(column) - 1
         named = f", called {', '.join(self.names)}" if self.names else ""
         raise DataError(

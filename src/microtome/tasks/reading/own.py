@@ -10,7 +10,13 @@ from pathlib import Path
 from microtome.errors import DataError, RequestError
 from microtome.tasks.reading.conll import TAGS, WORDS
 from microtome.tasks.reading.lines import at_line
-from microtome.tasks.reading.rows import UnreadableError, label_name, number_of, split_labels
+from microtome.tasks.reading.rows import (
+    UnreadableError,
+    label_name,
+    number_of,
+    shown,
+    split_labels,
+)
 from microtome.tasks.reading.sources import PLAIN
 from microtome.tasks.reading.tables import (
     TEXT_COLUMN,
@@ -62,6 +68,8 @@ def own_task(
         return task_of_data(path.name, kind, cluster_by=cluster_by), ()
     if kind in ("multilabel", "tokens"):
         names = names or columns.labels or _names_in(path, format, columns, kind)
+        if not names:
+            raise DataError(f"{path.name}: expected labels in column {columns.label!r}, got none")
         if kind == "tokens" and not all(map(is_tag, names)):
             raise DataError(f"expected labels like O, B-PER and I-PER, got {', '.join(names)}")
         return task_of_data(path.name, kind, names), (
@@ -217,11 +225,13 @@ def _labels(path: Path, format: Format, columns: Columns, *, skip_empty: bool) -
     assert columns.label is not None
     records = read_records(path, format, (columns.label,), header=columns.header)
     for number, (value,) in records:
-        if value is None or value == "":
+        if value is None or value == "" or value != value:  # pandas writes NaN for none
             if skip_empty:
                 continue
             hint = "add it, or leave such rows out: --skip-unknown-labels"
             raise at_line(path, number, f"no label in column {columns.label!r}", hint)
+        if not isinstance(value, (str, int, float)):
+            raise at_line(path, number, f"expected a label, got {shown(value)}")
         yield value
 
 

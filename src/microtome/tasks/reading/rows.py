@@ -15,6 +15,9 @@ from microtome.tasks.reading.tables import FieldRecord, Value
 from microtome.tasks.tags import strict_tags
 from microtome.tasks.task import Answer, Columns, Label, Row, Task, UnknownLabel
 
+LARGEST_GRADE = 1_000_000
+"""Of relevance: far beyond what anybody gives, far below what a whole number of 64 bits holds."""
+
 
 class Located(NamedTuple):
     """A row and its line (or row) number, for errors that name the place."""
@@ -76,7 +79,7 @@ def rows_of(
                 )
         except UnreadableError as reason:
             raise DataError(f"{path.name}, {unit} {number}: {reason}") from reason
-        id = str(values[-1]) if with_id and values[-1] is not None else None
+        id = written(values[-1]) if with_id and values[-1] is not None else None
         yield Located(number, Row(text, pair, label, id, words=words))
 
 
@@ -156,7 +159,7 @@ def _number(value: Value) -> float | UnknownLabel:
 def _grade(value: Value) -> int | UnknownLabel:
     """How relevant a passage is: 0 or 1, or a whole number where there are grades."""
     number = float(value) if isinstance(value, bool) else number_of(value)
-    if number is None or number < 0 or number != int(number):
+    if number is None or not 0 <= number <= LARGEST_GRADE or number != int(number):
         return UnknownLabel(str(value))
     return int(number)
 
@@ -177,7 +180,10 @@ def _several(
 def split_labels(value: Value, separator: str | None) -> list[Value]:
     """The names in a multi-label field."""
     if isinstance(value, list):
-        return [name for name in value if isinstance(name, (str, int, float))]
+        odd = next((name for name in value if not isinstance(name, (str, int, float))), value)
+        if odd is not value:
+            raise UnreadableError(f"expected a list of labels, got {shown(odd)} in it")
+        return value
     if value is None or separator is None:
         raise UnreadableError(f"expected a list of labels, got {shown(value)}")
     return [name.strip() for name in str(value).split(separator) if name.strip()]
@@ -208,12 +214,21 @@ def _tags(task: Task, oddities: Oddities, value: Value) -> Label:
     if not isinstance(value, list):
         raise UnreadableError(f"expected a list of tags, got {shown(value)}")
     try:
-        names = [task.labels[tag] if isinstance(tag, int) else str(tag) for tag in value]
+        names = [_tag_name(task, tag) for tag in value]
         strict, n_new = strict_tags(names)
-    except (ValueError, IndexError) as error:
+    except ValueError as error:
         raise UnreadableError(str(error)) from error
     oddities.n_implied += n_new
     return indices_of(task, strict)
+
+
+def _tag_name(task: Task, tag: object) -> str:
+    """A tag, or the one that a number stands for; -1 and -100 are no tags, but marks of padding."""
+    if isinstance(tag, str):
+        return tag
+    if type(tag) is int and 0 <= tag < len(task.labels):
+        return task.labels[tag]
+    raise UnreadableError(f"expected a tag or its number, got {shown(tag)}")
 
 
 def indices_of(task: Task, tags: Sequence[str]) -> tuple[int, ...] | UnknownLabel:
@@ -242,9 +257,8 @@ def _answers(value: Value) -> tuple[Answer, ...]:
             if isinstance(texts, list) and isinstance(starts, list):
                 return tuple(_answer(*pair) for pair in zip(texts, starts, strict=True))
         if isinstance(value, list):
-            answers = [answer for answer in value if isinstance(answer, dict)]
-            return tuple(_answer(answer["text"], answer["answer_start"]) for answer in answers)
-    except (KeyError, ValueError) as error:
+            return tuple(_answer(answer["text"], answer["answer_start"]) for answer in value)
+    except (KeyError, TypeError, ValueError) as error:
         raise UnreadableError(f"answers without texts and answer_start ({error})") from error
     raise UnreadableError(f"expected answers with text and answer_start, got {shown(value)}")
 
@@ -254,7 +268,12 @@ def _answer(text: object, start: object) -> Answer:
         raise UnreadableError(
             f"expected an answer's text and first character, got {shown(text)} at {shown(start)}"
         )
-    return Answer(text, start)
+    return Answer(checked_text("answers", text), start)
+
+
+def written(value: object) -> str:
+    """An id or a title as text; half a character in it is replaced, since hashes are of bytes."""
+    return str(value).encode("utf-8", "replace").decode()
 
 
 def shown(value: object) -> str:

@@ -20,6 +20,7 @@ from microtome.tasks.reading.rows import (
     UnreadableError,
     checked_text,
     label_reader,
+    written,
 )
 from microtome.tasks.task import Row, Task
 
@@ -58,8 +59,8 @@ def _article_rows(task: Task, article: _Article, number: count[int]) -> Iterator
                 text=checked_text("question", question["question"]),
                 pair=context,
                 label=label,
-                id=str(question["id"]),
-                cluster=str(article.get("title", "")),
+                id=written(question["id"]),
+                cluster=written(article.get("title", "")),
             )
             yield Located(next(number), row)
 
@@ -80,10 +81,13 @@ def _articles(path: Path) -> Iterator[_Article]:
             article, at = decoder.raw_decode(text, at)
             yield article
         # What is around the articles must be JSON, too: a file that was cut off is no data set.
-        json.loads(text[: start.end()] + text[at:])
-    except json.JSONDecodeError as error:
+        around = json.loads(text[: start.end()] + text[at:])
+    except (ValueError, RecursionError) as error:
         line = text.count("\n", 0, at) + 1
-        raise DataError(f"{path.name}, line {line}: broken JSON ({error.msg})") from error
+        reason = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
+        raise DataError(f"{path.name}, line {line}: broken JSON ({reason})") from error
+    if not isinstance(around, dict) or around.get("data") != []:
+        raise DataError(f'{path.name}: expected one "data" with all articles, got several')
 
 
 def _skip(text: str, at: int) -> int:

@@ -7,7 +7,9 @@ row that can't be read right is refused with its number; nothing is guessed, mer
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple, cast
 
@@ -42,6 +44,9 @@ SUFFIXES: dict[str, Format] = {
     ".bioes": "conll",
     ".ner": "conll",
 }
+
+MOST_NAMED = 20
+"""Columns that a message lists."""
 
 TEXT_COLUMN = "text"
 """The one column of a .txt file."""
@@ -140,10 +145,14 @@ def _field_rows(path: Path, format: Format) -> Iterator[Fields]:
 
 
 def _checked_header(path: Path, names: list[str]) -> tuple[str, ...]:
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise at_line(path, 1, f"column {twice[0]!r} twice in the header")
+    twice = _twice(names)
+    if twice is not None:
+        raise at_line(path, 1, f"column {twice!r} twice in the header")
     return tuple(names)
+
+
+def _twice(names: Sequence[str]) -> str | None:
+    return next((name for name, n in sorted(Counter(names).items()) if n > 1), None)
 
 
 def _field_records(
@@ -190,11 +199,12 @@ def _place(path: Path, header: tuple[str, ...], column: str) -> int:
 
 def missing_column(path: Path, column: str, there: Sequence[str], *, option: str = "") -> DataError:
     """The error for a column that isn't there, with those that are, and how to name one."""
-    shown = [name if len(name) <= 40 else name[:40] + "…" for name in there]
+    shown = [name if len(name) <= 40 else name[:40] + "…" for name in there[:MOST_NAMED]]
+    more = f" and {len(there) - MOST_NAMED:,} more" if len(there) > MOST_NAMED else ""
     named = f"; name the right one: {option}" if option else ""
     return DataError(
         f"{path.name} has no column {column!r}",
-        f"its columns are {', '.join(map(repr, shown))}{named}",
+        f"its columns are {', '.join(map(repr, shown))}{more}{named}",
     )
 
 
@@ -230,26 +240,41 @@ def _parquet_file(path: Path):  # type: ignore[no-untyped-def]  # pyarrow has no
     import pyarrow.parquet
 
     check_readable(path)
-    try:
+    with _refusing_broken(path):
         return pyarrow.parquet.ParquetFile(path)
-    except (pyarrow.ArrowException, OSError) as error:
-        raise DataError(f"{path.name} isn't a parquet file that can be read") from error
+
+
+@contextmanager
+def _refusing_broken(path: Path) -> Iterator[None]:
+    """What pyarrow raises for a broken file, at its start or far within, as one of our errors."""
+    import pyarrow
+
+    try:
+        yield
+    except (pyarrow.ArrowException, OSError, UnicodeDecodeError, OverflowError) as error:
+        raise DataError(
+            f"{path.name} isn't a parquet file that can be read", "get it again"
+        ) from error
 
 
 def _parquet_columns(path: Path) -> tuple[str, ...]:
-    with _parquet_file(path) as file:
-        return tuple(file.schema_arrow.names)
+    with _parquet_file(path) as file, _refusing_broken(path):
+        names = tuple(file.schema_arrow.names)
+    twice = _twice(names)
+    if twice is not None:
+        raise DataError(f"{path.name} has two columns {twice!r}")
+    return names
 
 
 def _parquet_records(path: Path, columns: Sequence[str]) -> Iterator[FieldRecord]:
     with _parquet_file(path) as file:
-        names = tuple(file.schema_arrow.names)
+        names = _parquet_columns(path)
         for column in columns:
             _place(path, names, column)
-        batches = file.iter_batches(batch_size=8192, columns=list(dict.fromkeys(columns)))
         number = 0
-        for batch in batches:
-            values = [batch.column(column).to_pylist() for column in columns]
-            for row in zip(*values, strict=True):
-                number += 1
-                yield FieldRecord(number, cast(tuple[Value, ...], row))
+        with _refusing_broken(path):
+            for batch in file.iter_batches(batch_size=8192, columns=list(dict.fromkeys(columns))):
+                values = [batch.column(column).to_pylist() for column in columns]
+                for row in zip(*values, strict=True):
+                    number += 1
+                    yield FieldRecord(number, cast(tuple[Value, ...], row))
