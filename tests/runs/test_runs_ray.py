@@ -16,7 +16,7 @@ import pytest
 from toy_trials import sweep, toy
 
 from microtome.errors import RunError
-from microtome.runs import open_run, run
+from microtome.runs import open_run, ray_executor, run
 from microtome.runs.ray_executor import packed, unpack
 from microtome.threads import POLICIES, SHORT_SPIN
 from support.trimming.cases import case
@@ -207,6 +207,19 @@ def test_without_the_token_nobody_gets_in(cluster):
         refused = any("InvalidAuthToken" in line for line in stranger.stderr)
         stranger.kill()
     assert refused
+
+
+class SlowRay:
+    """What Ray does on a machine so busy that its node isn't up after half a minute."""
+
+    def init(self, **options: object) -> None:
+        raise Exception("The current node timed out during startup.")  # not a RuntimeError
+
+
+def test_a_cluster_that_starts_too_slowly_is_told_in_a_line(monkeypatch):
+    monkeypatch.setattr(ray_executor, "_imported", SlowRay)
+    with pytest.raises(RunError, match="no Ray cluster answers at this machine: The curr"):
+        ray_executor.RayExecutor()
 
 
 def test_a_checkpoint_cannot_leave_its_folder(tmp_path):

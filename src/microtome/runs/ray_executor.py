@@ -166,7 +166,7 @@ class RayExecutor:
             options["include_dashboard"] = False
         try:
             self._ray.init(address=address, **options)
-        except (ConnectionError, RuntimeError, ValueError) as error:
+        except Exception as error:  # a slow start has no narrower one
             raise RunError(
                 f"no Ray cluster answers at {address or 'this machine'}: {error}",
                 "start one with `ray start --head`, with the same token (RAY_AUTH_TOKEN)",

@@ -60,6 +60,21 @@ def test_a_broken_parquet_page_is_refused_though_the_file_opens(tmp_path):
         list(read_records(path, "parquet", ("text",)))
 
 
+def test_no_bit_of_a_parquet_file_loses_rows_without_a_word(tmp_path):
+    """A page's header may say that its column is empty; Arrow then ends all columns there."""
+    path = tmp_path / "a.parquet"
+    table = pyarrow.table({"text": ["a", "b"], "more": [1, 2]})
+    pyarrow.parquet.write_table(table, path, compression="none", use_dictionary=False)
+    content, refused = path.read_bytes(), []
+    for at, byte in enumerate(content):
+        write(path, content[:at] + bytes([byte ^ 1 << at % 8]) + content[at + 1 :])
+        try:
+            assert len(list(read_records(path, "parquet", ("text", "more")))) == 2, at
+        except DataError as error:
+            refused.append(error.message)
+    assert "a.parquet has 2 rows, and 0 can be read" in refused
+
+
 def test_parquet_text_that_is_not_utf8_is_refused(tmp_path):
     bad = pyarrow.array([b"caf\xe9"]).view(pyarrow.utf8())
     pyarrow.parquet.write_table(pyarrow.table({"text": bad}), tmp_path / "a.parquet")

@@ -278,3 +278,8 @@ def _parquet_records(path: Path, columns: Sequence[str]) -> Iterator[FieldRecord
                 for row in zip(*values, strict=True):
                     number += 1
                     yield FieldRecord(number, cast(tuple[Value, ...], row))
+        if number != file.metadata.num_rows:  # a broken column ends the others, without an error
+            raise DataError(
+                f"{path.name} has {file.metadata.num_rows} rows, and {number} can be read",
+                "get it again",
+            )
