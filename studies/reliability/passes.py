@@ -78,6 +78,7 @@ class Pass:
         self.pid = os.fork()
         if self.pid == 0:
             self._work(arguments, before)
+        os.setpgid(self.pid, self.pid)  # here too: it may be killed before it has begun
         self._status: int | None = None
 
     def _work(self, arguments: Sequence[str], before: Before) -> None:
@@ -85,7 +86,7 @@ class Pass:
         try:
             for stream, name in ((1, f"{self.said}.out"), (2, str(self.said))):
                 os.dup2(os.open(name, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), stream)
-            os.setsid()
+            os.setpgid(0, 0)
             torch.set_num_threads(1)
             before()
             code = run(arguments)
