@@ -95,7 +95,7 @@ def test_another_wish_runs_no_trial_again(trimmed, tmp_path):
     files = sorted(Path(document["run"]).glob("records/*.json"))
     before = [file.stat().st_mtime_ns for file in files]
     out = tmp_path / "other"
-    again = document_of(*command, "--speed", "0.01x", "--out", out)
+    again = document_of(*command, "--lose", 98, "--out", out)  # a speed may not be measurable
     assert sorted(Path(document["run"]).glob("records/*.json")) == files
     assert [file.stat().st_mtime_ns for file in files] == before
     assert again["cuts"] == document["cuts"]
