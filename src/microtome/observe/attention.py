@@ -21,6 +21,7 @@ from microtome.errors import RequestError
 from microtome.families.seam import Family
 from microtome.observe import forward
 from microtome.observe.packing import TOKENS_IN_FLIGHT, Chunk, Group, packed
+from microtome.observe.products import FastProducts
 from microtome.observe.texts import Encoded, IntArray, Texts, fitted
 
 WEIGHTS_AT_ONCE = 2**21  # 8 MB of attention weights
@@ -63,6 +64,7 @@ class Reduction(Protocol):
         ...
 
 
+@FastProducts()
 @torch.inference_mode()
 def stream(
     model: PreTrainedModel,

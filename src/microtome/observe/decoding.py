@@ -19,6 +19,7 @@ from microtome.errors import RequestError
 from microtome.families.seam import Family
 from microtome.observe import forward
 from microtome.observe.packing import TOKENS_IN_FLIGHT, Chunk, packed
+from microtome.observe.products import FastProducts
 from microtome.observe.readouts import Readout, readout_of
 from microtome.observe.scanning import VocabularyScan, best_tokens, scanned_together
 from microtome.observe.texts import Encoded, Texts, fitted
@@ -81,6 +82,7 @@ class Decoding:
         )
 
 
+@FastProducts()
 @torch.inference_mode()
 def decode(
     model: PreTrainedModel,
@@ -181,6 +183,7 @@ def _decode_chunk(family: Family, chunk: Chunk, scan: VocabularyScan, tally: _Ta
             tally.add(depth, chunk.tokens[rows[own]])
 
 
+@FastProducts()
 @torch.inference_mode()
 def decoded_ids(
     model: PreTrainedModel,

@@ -18,8 +18,8 @@ from transformers import PreTrainedModel
 from microtome.errors import RequestError
 from microtome.families.seam import Family
 from microtome.observe import forward
-from microtome.observe.packed_weights import PackedWeights
 from microtome.observe.packing import TOKENS_IN_FLIGHT, Chunk, packed
+from microtome.observe.products import FastProducts
 from microtome.observe.texts import Encoded, fitted
 
 FloatArray = NDArray[np.float32]
@@ -43,6 +43,7 @@ class _Branch:
         return root
 
 
+@FastProducts()
 @torch.inference_mode()
 def predict_orders(
     model: PreTrainedModel,
@@ -71,12 +72,9 @@ def predict_orders(
     by_token = family.by_token
     logits: FloatArray | None = None
     n_done = 0
-    packed_weights = PackedWeights(family, n_rows=tokens_in_flight)
     for chunk in packed(kept_texts, tokens_in_flight=tokens_in_flight, device=family.model.device):
         rows = kept_texts.source_of(chunk.tokens) if by_token else chunk.texts
-        with packed_weights:
-            given = list(_answers(family, root, forward.embedded(family, chunk), chunk))
-        for place, answers in given:
+        for place, answers in _answers(family, root, forward.embedded(family, chunk), chunk):
             numbers = answers.float().cpu().numpy()
             if logits is None:
                 n_rows = len(texts.ids) if by_token else len(kept_texts)

@@ -12,11 +12,13 @@ from transformers import PreTrainedModel
 
 from microtome.observe import forward
 from microtome.observe.packing import TOKENS_IN_FLIGHT, Chunk, packed
+from microtome.observe.products import FastProducts
 from microtome.observe.texts import Encoded, fitted
 
 FloatArray = NDArray[np.float32]
 
 
+@FastProducts()
 @torch.inference_mode()
 def predict(
     model: PreTrainedModel,
@@ -66,4 +68,6 @@ def states(
     family = forward.bound(model, device=device, dtype=dtype)
     own = fitted(texts, family.n_positions)
     for chunk in packed(own, tokens_in_flight=tokens_in_flight, device=family.model.device):
-        yield chunk, list(forward.depths(family, chunk))
+        with FastProducts():
+            by_depth = list(forward.depths(family, chunk))
+        yield chunk, by_depth

@@ -81,7 +81,6 @@ class _Race:
         n_rows = len(ids)
         self.edges = [*range(0, readout.n_tokens, chunk), readout.n_tokens]
         self.bounds = self._bounds()
-        self.scores = features.new_empty(n_rows * chunk)  # used again for every chunk
         self.rows = torch.arange(n_rows, device=ids.device)  # those still running
         self.true = torch.zeros(n_rows, dtype=features.dtype, device=ids.device)
         self.first_of_own = torch.ones(n_rows, dtype=torch.bool, device=ids.device)
@@ -110,11 +109,8 @@ class _Race:
             self.first_of_own[low:high] = own.argmax(1) == local
 
     def _logits(self, start: int, stop: int) -> Tensor:
-        logits = self.scores[: len(self.ids) * (stop - start)].view(len(self.ids), stop - start)
-        weight, bias = self.readout.weight[start:stop].mT, self.readout.bias
-        if bias is None:
-            return torch.mm(self.features, weight, out=logits)
-        return torch.addmm(bias[start:stop], self.features, weight, out=logits)
+        bias = None if self.readout.bias is None else self.readout.bias[start:stop]
+        return functional.linear(self.features, self.readout.weight[start:stop], bias)
 
     def leave(self) -> int:
         """Drop rows that can't win any more, if they are many; how many were found beaten."""

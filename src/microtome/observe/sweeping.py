@@ -19,8 +19,8 @@ from transformers import PreTrainedModel
 
 from microtome.families.seam import Family
 from microtome.observe import forward
-from microtome.observe.packed_weights import PackedWeights
 from microtome.observe.packing import Chunk, packed
+from microtome.observe.products import FastProducts
 from microtome.observe.targets import (
     How,
     Target,
@@ -56,6 +56,7 @@ class Sweep:
         return self.baseline.argmax(-1), self.logits.argmax(-1)
 
 
+@FastProducts()
 @torch.inference_mode()
 def sweep(
     model: PreTrainedModel,
@@ -83,12 +84,9 @@ def sweep(
     own = fitted(texts, family.n_positions)
     by_token = family.by_token and reduce is None
     kept, done = _Kept(len(texts.ids) if by_token else len(own), len(chosen)), 0
-    packed_weights = PackedWeights(family, n_rows=tokens_in_flight)
     for chunk in _chunks(own, chosen, tokens_in_flight, family.model.device):
         rows = own.source_of(chunk.tokens) if by_token else chunk.texts
-        with packed_weights:
-            answers = list(_chunk_sweep(family, chunk, chosen, how, tokens_in_flight))
-        for place, logits in answers:
+        for place, logits in _chunk_sweep(family, chunk, chosen, how, tokens_in_flight):
             numbers = logits.float().cpu().numpy()
             kept.put(place, rows, numbers if reduce is None else reduce(numbers, chunk))
         done += len(chunk.texts)

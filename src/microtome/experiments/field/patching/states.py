@@ -17,8 +17,8 @@ from torch import Tensor
 from microtome.experiments.field.patching.questions import FloatArray, Questions, values_at
 from microtome.families.seam import Family
 from microtome.observe import forward
-from microtome.observe.packed_weights import PackedWeights
 from microtome.observe.packing import TOKENS_IN_FLIGHT, Chunk, packed
+from microtome.observe.products import FastProducts
 from microtome.observe.texts import IntArray, Texts
 
 TOKENS_KEPT = 1600  # of both runs, whose states at all depths are held in memory
@@ -71,10 +71,9 @@ def patched_values(
     device = family.model.device
     chunks = (packed(texts, tokens_in_flight=TOKENS_KEPT, device=device)
               for texts in (clean, corrupted))  # fmt: skip
-    packed_weights = PackedWeights(family, n_rows=tokens_in_flight)
     n_done = 0
     for before, after in zip(*chunks, strict=True):
-        with packed_weights:
+        with FastProducts():
             runs = _Runs(
                 family, questions, after, list(forward.depths(family, before)),
                 list(forward.depths(family, after)),
