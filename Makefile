@@ -55,6 +55,10 @@ studies: $(STAMP)/test
 	$(BIN)/python studies/trimming.py sst2 --rival
 	$(BIN)/python studies/trimming.py mrpc --rival
 	$(BIN)/python studies/attention_patterns.py ../shared/data/glue build/attention-patterns
+	$(BIN)/python studies/fuzz --minutes 1
+	$(BIN)/python studies/reliability/siege.py --times 5
+	$(BIN)/python studies/reliability/soak.py --minutes 10 --pause 5
+	$(BIN)/python studies/reliability/precision.py
 
 # The fast tier on the lowest versions that pyproject.toml allows. A torch of that age comes with CUDA: 3 GB.
 # They warn of what is deprecated since.
