@@ -271,6 +271,9 @@ def test_an_interval_is_shown_in_its_unit():
     assert Answer("w", "holds", 0.01, -0.011, 0.003).interval == "−1.1 to +0.3"
     assert Answer("w", "holds", 0.5, 0.121, 0.9, "%").interval == "12.1 % to 90.0 %"
     assert Answer("w", None, 0.5, -0.25, 0.9, "").interval == "−0.25 to 0.90"
+    assert Answer("w", None, 0.0, -0.001, 0.001, "").interval == "0.00"
+    assert Answer("w", None, 0.5, 0.5, 0.5, "%").interval == "50.0 %"
+    assert Answer("w", None, 0.0, -0.0003, 0.002).interval == "+0.0 to +0.2"
     assert (str(Answer("w", "holds")), str(Answer("w")), Answer("w").interval) == (
         "holds: w", "w", "",
     )  # fmt: skip

@@ -146,10 +146,8 @@ def request(
         n_rows = max(chosen.n_rows, _cheap_rows(subject))
         subject = subject_of(subject.model, replace(data, limit=n_rows), revision=revision)
     folder = out or default_folder(subject.model, subject.task)
-    if chosen.epochs is not None:
-        training.setdefault(
-            "epochs", min(chosen.epochs, subject.dataset.task.hyperparameters.epochs)
-        )
+    if chosen.epochs is not None and chosen.epochs < subject.dataset.task.hyperparameters.epochs:
+        training.setdefault("epochs", chosen.epochs)
     settings = _settings(chosen, training)
     fewer = {"head-disabling": _head_rows(chosen, subject), "decoding": chosen.decoded_rows}
     # A trim needs more than the others: rows to heal on, several layers.

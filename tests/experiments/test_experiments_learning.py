@@ -69,7 +69,8 @@ def test_better_than_a_constant_answer_on_average_is_learnt():
 def test_the_words_say_what_a_constant_answer_scores_and_who_gives_one():
     alike = [run_of(0.75, one_answer=True)] * 2
     assert (
-        no_better(alike) == ", no better than one constant answer (75.0 %), and there is no other"
+        no_better(alike)
+        == ", no better than one constant answer (75.0 %), the only answer it gives"
     )
     assert no_better([run_of(0.7)]) == ", no better than one constant answer (75.0 %)"
     assert no_better([run_of(0.9), run_of(0.75, one_answer=True)]) == (

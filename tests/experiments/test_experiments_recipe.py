@@ -80,6 +80,26 @@ def test_the_recipe_reaches_every_training_and_the_length_every_trial(name, mode
     assert all({k: r[k] for k in (*GIVEN, "steps")} == GIVEN | {"steps": 100_000} for r in recipes)
 
 
+@pytest.mark.parametrize(
+    ("n_rows", "asked", "steps"),
+    [
+        (28, {}, 100),  # 28 rows in batches of 32 are an update an epoch
+        (28, {"least_steps": 7}, 7),
+        (28, {"epochs": 2}, None),
+        (40, {"batch_size": 1}, None),  # 120 updates in three epochs
+    ],
+)
+def test_a_head_on_few_rows_of_own_data_is_trained_until_it_can_have_learnt(
+    model, tmp_path, n_rows, asked, steps
+):
+    files = [write_texts(tmp_path / f"{n}.csv", n, 6, first=n) for n in (n_rows, 10)]
+    subject = subject_of(str(model), DataSpec(path=files[0], dev_path=files[1]))
+    experiment = find_experiment("layer-removal")
+    trials = experiment.plan(subject, experiment.settings(asked))
+    (recipe,) = (t.request["recipe"] for t in trials if t.name == "finetuning.train")
+    assert recipe["steps"] == steps
+
+
 def write_texts(path, n_rows, n_words, *, first):
     """Labelled texts of 12 words, cut to ``n_words``; a word is a token."""
     with path.open("w", newline="") as stream:

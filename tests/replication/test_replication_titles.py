@@ -34,7 +34,7 @@ def test_a_finding_that_is_not_that_of_all_says_whose_it_is():
     assert joint({"a": "It is so", "b": "It is so"}) == "It is so"
     assert joint({"a": "It is so", "b": ""}) == "It is so (a)"
     assert joint({"a": "It is so", "b": "It isn't", "c": "It is so"}) == (
-        "It is so (a and c); It isn't (b)"
+        "It is so (a and c). It isn't (b)"
     )
     assert joint({"a": "x", "b": "y", "c": "z"}) == ""
     assert joint({"a": "", "b": ""}) == joint({}) == ""
@@ -57,7 +57,7 @@ def test_decoded_depths():
     high, low, unsure = decoded(1, 0.9, 0.9, 1), decoded(1, 0.2, 0.2, 1), decoded(1, 0.31, 0.31, 1)
     assert said(high, high) == every
     assert said(high, unsure) == f"{every} (m)"
-    assert said(high, low) == f"{every} (m); Random blocks can be read as well as the model's (n)"
+    assert said(high, low) == f"{every} (m). Random blocks can be read as well as the model's (n)"
     assert said(unsure, unsure) == ""
 
 
@@ -174,13 +174,13 @@ def test_heads_that_are_missed():
 
     assert said(rows(0.1, 0.0), rows(0.1, 0.0)) == "Head 0.0 carries the task"
     assert said(rows(0.1, 0.0), rows(0.0, 0.3)) == (
-        "Head 0.0 carries the task (t); Head 1.0 carries the task (u)"
+        "Head 0.0 carries the task (t). Head 1.0 carries the task (u)"
     )
     assert said(rows(0.1, 0.0), rows(0.0, 0.0)) == "Head 0.0 carries the task (t)"
     assert said(rows(0.0), rows(0.0)) == ""
     whole = [rows(0.1, 0.0, layers=True), rows(0.1, 0.2, layers=True)]
     assert said(*whole, "disabled layers") == (
-        "Layer 0 carries the task (t); Layers 0 and 1 carry the task (u)"
+        "Layer 0 carries the task (t). Layers 0 and 1 carry the task (u)"
     )
 
 

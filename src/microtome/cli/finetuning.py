@@ -72,6 +72,8 @@ def finetune(
     from microtome.training.recipe import recipe_for
 
     least_steps = recipe.pop("least_steps")
+    if recipe["epochs"] is None and not least_steps:
+        least_steps = train.task.hyperparameters.least_steps
     asked = (
         recipe_for(train.task, source.path)
         .but(**recipe, layerdrop=layerdrop)

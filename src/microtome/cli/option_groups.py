@@ -47,7 +47,12 @@ RECIPE: dict[str, tuple[Any, ...]] = {
     "learning_rate": (float | None, None, "Default: the card's, else the papers'."),
     "warmup": (float | None, None, "Share of the updates, learning rate rising. Default: 0.1."),
     "weight_decay": (float | None, None, "Default: 0.01."),
-    "least_steps": (int, 0, "Updates at least: more epochs where rows are few.", 0),
+    "least_steps": (
+        int,
+        0,
+        "Updates at least, where rows are few; your own data without --epochs: 100.",
+        0,
+    ),
     "max_length": (int | None, None, "Tokens per text; default: the task's."),
 }
 

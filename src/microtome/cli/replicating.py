@@ -127,18 +127,22 @@ def _planned(plan: Plan, hours: Estimate) -> dict[str, Any]:
 
 
 def _line(plan: Plan, hours: Estimate) -> str:
+    from microtome.runs.progress import in_words
+
     return (
         f"{plan.replication.paper.key}: {hours.n_trials:,} trials, {hours.n_trainings:,} of them"
-        f" trainings, about {hours.core_hours:.2g} hours of one core"
+        f" trainings, about {in_words(3600 * hours.core_hours)} of one core"
     )
 
 
 def _tell_plan(console: Console, document: dict[str, Any]) -> None:
+    from microtome.runs.progress import in_words
+
     hours = document["estimate"]
     console.print(
         f"{document['paper']} at the scale {document['scale']}: {hours['trials']:,} trials,"
-        f" {hours['trainings']:,} of them trainings. About {hours['core_hours']:.2g} hours of one"
-        f" core, or {hours['gpu_hours']:.2g} hours of a GPU (estimated).",
+        f" {hours['trainings']:,} of them trainings. About {in_words(3600 * hours['core_hours'])}"
+        f" of one core, or {in_words(3600 * hours['gpu_hours'])} of a GPU (estimated).",
         markup=False,
     )
     for key in ("models", "tasks", "exhibits"):

@@ -34,14 +34,19 @@ class Answer:
 
     @property
     def interval(self) -> str:
-        """The interval in words; empty where there is none: −1.1 to +0.3, 12.0 % to 14.1 %."""
+        """The interval in words, −1.1 to +0.3, 12.0 % to 14.1 %; empty where there is none.
+
+        Ends that read alike are one number.
+        """
         if self.low is None or self.high is None:
             return ""
-        return f"{self._shown(self.low)} to {self._shown(self.high)}"
+        return " to ".join(dict.fromkeys([self._shown(self.low), self._shown(self.high)]))
 
     def _shown(self, number: float) -> str:
         if self.unit == "points":
-            text = f"{100 * number:+.1f}"
+            text = f"{round(100 * number, 1) + 0.0:+.1f}"  # + 0.0: no zero with a minus
+        elif self.unit == "%":
+            text = f"{100 * number:.1f} %"
         else:
-            text = f"{100 * number:.1f} %" if self.unit == "%" else f"{number:.2f}"
+            text = f"{round(number, 2) + 0.0:.2f}"
         return text.replace("-", "−")

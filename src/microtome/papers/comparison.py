@@ -32,6 +32,7 @@ class Reported:
     """A claim or figure of a paper: what it is, what was reported and measured, and its source.
 
     A claim has a ``key`` within its experiment, and a verdict where these rows are about it.
+    ``about`` is the model and task, where a page has several.
     """
 
     what: str
@@ -41,6 +42,7 @@ class Reported:
     verdict: Verdict | None = None
     interval: str = ""
     key: str = ""
+    about: str = ""
 
 
 def reported(

@@ -51,7 +51,10 @@ _GAINS = (
     ("duplication", "bert-large"),
 )  # fmt: skip
 Claims = tuple[tuple[str, str], ...]
-_DRAWN_OVER = "layer 0 is the word embeddings; right of the line, the last state of deeper models"
+_DRAWN_OVER = (
+    "depth 0 is the word embeddings; beyond a model's own depth, the last state of the same model"
+    " with layers duplicated"
+)
 
 
 def _by_depth(name: str, who: str, task: str, shown: str, *, claims: Claims = ()) -> Exhibit:

@@ -61,11 +61,7 @@ class Judgement:
 
     def reported(self) -> Reported:
         """As a line of the report's table."""
-        line = of_claim(self.claim, self.answer)
-        return Reported(
-            f"{line.what}: {self.about}", line.paper, line.measured, line.source, line.verdict,
-            line.interval, line.key,
-        )  # fmt: skip
+        return replace(of_claim(self.claim, self.answer), about=self.about)
 
 
 def judgements(measured: Measured, exhibit: Exhibit, everyone: Measured) -> list[Judgement]:

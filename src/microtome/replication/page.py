@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from microtome.experiments.kit.wording import counted, listed
 from microtome.papers.answer import CANT_TELL, DOESNT_HOLD, HOLDS, Verdict
 from microtome.papers.claims import Claim
 from microtome.papers.comparison import Reported, of_figure
@@ -185,7 +186,7 @@ def replication_page(result: RunResult) -> Page:
         title=f"{paper.source}, replicated",
         model=", ".join(models),
         task=", ".join(tasks),
-        answers=(paper.title, answer),
+        answers=(f'{paper.source}: "{paper.title}".', answer),
         sections=tuple(each.section(paper) for each in exhibits),
         front=(_verdicts(lines),) if lines else (),
         notes=result.notes,
@@ -207,13 +208,13 @@ def _headline(
     elif not decided:
         first = "These rows can't decide on any of the paper's claims."
     else:
-        open_ = f"; {judged - decided} can't be told" if judged > decided else ""
-        n_holds = counts.get(HOLDS, 0)
-        first = (
-            f"Of {judged} verdicts on the paper's claims, {n_holds or 'none'}"
-            f" {'says' if n_holds == 1 else 'say'} that one holds and"
-            f" {decided - n_holds or 'none'} that it doesn't{open_}."
-        )
+        n_holds, n_open = counts.get(HOLDS, 0), judged - decided
+        said = [f"{n_holds or 'none'} {'hold' if n_holds > 1 else 'holds'}"]
+        if decided > n_holds:
+            said.append(f"{decided - n_holds} {'do' if decided - n_holds > 1 else 'does'}n't")
+        if n_open:
+            said.append(f"{n_open} can't be decided")
+        first = f"Of {counted(judged, 'check')} of the paper's claims, {listed(said)}."
     cards = [
         *(Card(word, f"{counts.get(word, 0)} of {judged}") for word in _WORDS if judged),
         Card("exhibits", f"{len(made)} of {n_exhibits}"),

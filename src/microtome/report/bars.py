@@ -84,7 +84,7 @@ def _room(view: Bars, style: Style, n_bars: int) -> float:
     room = (style.width - LEFT - RIGHT) / max(len(view.groups), 1)
     if style.is_paper:
         return room
-    longest = max([width_of(plain(name), 12) + 10 for name in view.groups] + [0.0])
+    longest = max([width_of(plain(name), 12) + 6 for name in view.groups] + [0.0])
     return max(room, min(longest, LONGEST_NAME), n_bars * NARROWEST + 12)
 
 

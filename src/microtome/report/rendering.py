@@ -13,6 +13,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from microtome.errors import install_command
+from microtome.papers.comparison import Reported
 from microtome.report.bars import draw_bars
 from microtome.report.curves import draw_curve
 from microtome.report.drawing import SCREEN, Drawing, Style
@@ -92,6 +93,14 @@ def sentence_rows(view: Sentences) -> list[tuple[str, list[tuple[str, bool]]]]:
     ]
 
 
+def by_claim(checks: Sequence[Reported]) -> list[tuple[Reported, list[Reported]]]:
+    """The checks of every claim, one per model and task, after the first of them."""
+    groups: dict[tuple[str, str, str], list[Reported]] = {}
+    for line in checks:
+        groups.setdefault((line.what, line.paper, line.source), []).append(line)
+    return [(lines[0], lines) for lines in groups.values()]
+
+
 def listed(facts: object, depth: int = 0) -> list[tuple[int, str, str]]:
     """Nested facts as lines: depth, name, value."""
     if not isinstance(facts, Mapping):
@@ -131,6 +140,7 @@ def environment() -> Environment:
         sentence_rows=sentence_rows, listed=listed, interval_drawings=interval_drawings,
         change_columns=change_columns, group_headings=group_headings,
         column_headings=column_headings, column_units=column_units, n_shown=n_shown,
+        by_claim=by_claim,
     )  # fmt: skip
     return templates
 

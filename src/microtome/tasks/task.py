@@ -151,13 +151,21 @@ class Hub:
 
 @dataclass(frozen=True)
 class Hyperparameters:
-    """The papers' hyper-parameters; ``max_length`` in tokens, ``stride`` = overlap of windows."""
+    """The papers' hyper-parameters; ``max_length`` in tokens, ``stride`` = overlap of windows.
+
+    ``least_steps``: updates at least, in more epochs, where nobody asks for a number of either.
+    """
 
     learning_rate: float = 2e-5
     batch_size: int = 32
     epochs: int = 3
     max_length: int = 128
     stride: int | None = None
+    least_steps: int = 0
+
+
+# A file of 300 rows has 24 updates in the papers' epochs: too few to leave the constant answer.
+OWN_DATA = Hyperparameters(least_steps=100)
 
 
 ClusterBy = Literal["text", "pair", "text or pair", "given"]
@@ -235,4 +243,5 @@ def task_of_data(
         metrics=metrics or METRICS_OF[kind],
         summary=f"own data, {name}",
         cluster_by=cluster_by,
+        hyperparameters=OWN_DATA,
     )

@@ -9,7 +9,7 @@ from typing import Any
 
 from microtome import files
 from microtome.experiments.field.trim.headline import headline
-from microtome.experiments.field.trim.report import Wish, frontier, sentence
+from microtome.experiments.field.trim.report import Wish, finding, frontier, sentence
 from microtome.report.page import Page
 from microtome.runs import RunResult
 from microtome.study import page_of, stored_parts
@@ -45,7 +45,13 @@ def trim_page(result: RunResult) -> Page:
         return page
     rows = next(part.rows for part in parts if part.experiment.name == TRIM)
     saved = choice.get("out")
-    page = replace(page, headline=headline(rows, wish), picture=frontier(rows, wish))
+    sections = tuple(
+        replace(each, finding=finding(rows, wish)) if each.name == TRIM else each
+        for each in page.sections
+    )
+    page = replace(
+        page, headline=headline(rows, wish), picture=frontier(rows, wish), sections=sections
+    )
     if saved is None:
         return replace(page, answers=(sentence(rows, wish),))
     step = Step("Load it as you load the base; its certificate and card are in the folder:", saved)

@@ -108,7 +108,7 @@ def test_no_cut_qualifies_and_the_nearest_is_named():
     said = sentence([BASE, THREE, {**FOUR, "pick_low": -0.0235}], POINT)
     assert said.startswith("No cut is sure to lose less than 1 point")
     assert "The nearest: Keep layers 0, 2 to 3, 5 of 6" in said
-    assert "--lose 2.4 would take it" in said
+    assert "--lose 2.4 would accept it" in said
 
 
 def test_the_named_loss_takes_the_nearest():
@@ -218,3 +218,14 @@ def test_every_part_of_a_trim_is_in_its_views():
     assert len(titles) == 5
     assert len([title for title in titles if "other data" in title]) == 1
     assert len(views(rows[:-1])) == 4
+
+
+def test_the_recommended_cut_is_marked_on_the_frontier():
+    marked = frontier(ROWS, Wish(0.04))
+    assert (marked.divider, marked.divider_label) == (THREE["speed"], "keep(0, 3, 5)")
+    assert frontier(ROWS, Wish(0.001)).divider is None
+
+
+def test_all_words_of_a_finding_are_of_one_wish():
+    assert finding(ROWS, Wish(0.04)).startswith(sentence(ROWS, Wish(0.04)))
+    assert finding(ROWS).startswith(sentence(ROWS, POINT))

@@ -223,7 +223,8 @@ def test_ensembles_are_not_compared_with_baseline_runs_that_have_learnt_nothing(
     assert (base["one_answer"], base["constant_value"], base["value"]) == (True, 0.5, 0.5)
     why = (
         "The ensemble of baseline runs hasn't learnt the task: its accuracy is 50.0 %, no better"
-        " than one constant answer (50.0 %), and there is no other, so nothing is compared with it."
+        " than one constant answer (50.0 %), the only answer it gives, so nothing is compared with"
+        " it."
     )
     assert finding(rows) == why
     assert EXPERIMENT.claims(rows) == {"ensembles": Answer(why, "can't tell")}

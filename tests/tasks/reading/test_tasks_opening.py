@@ -298,6 +298,7 @@ def test_a_dev_file_with_a_label_of_its_own_can_be_read_without_it(tmp_path):
             "has no column 'text'; its columns are 'a', 'b'; name the right one: --text-column",
         ),
         ({"path": "a.csv", "text_column": "a", "label_column": "y"}, "has no column 'y'"),
+        ({"path": "semicolons.csv"}, "divided by commas: save it with commas, or as .tsv"),
         ({"task": "squad2", "path": "a.csv"}, "expected SQuAD's .json for squad2, got a.csv"),
         ({"path": "a.json"}, "needs a task; add --task squad2"),
         ({"path": "same.csv"}, "expected at least 2 different labels, got 1"),
@@ -327,6 +328,7 @@ def test_a_wrong_request_is_one_clear_line(tmp_path, monkeypatch, request_, said
     write(Path("a.json"), "{}")
     write(Path("blank.jsonl"), "\n")
     write(Path("same.csv"), lines("text,label", "x,x", "y,x"))
+    write(Path("semicolons.csv"), lines("text;label", "x;1"))
     write(Path("hole.csv"), lines("text,label", "x,x", "y,"))
     write(Path("free.csv"), lines("text,label", *(f"x,word {i}" for i in range(24))))
     write(Path("pairs.csv"), lines("sentence1,sentence2,score", "a,b,high"))

@@ -161,7 +161,7 @@ def test_a_quoted_line_end_keeps_the_number_of_its_first_line(tmp_path):
         (
             "a.csv",
             b'text,label\n"x,1\n"y,2\n',
-            "line 3: expected a comma or the line's end after a closing quote, got 'y'",
+            "a closing quote, got 'y'; the quote opened in line 2",
         ),
         ("a.csv", b"text,label\nx,y,1\n", "line 2: expected 2 fields, got 3"),
         ("a.jsonl", b'{"text": "x"\n', "line 1: broken JSON"),

@@ -69,6 +69,9 @@ def head_first(subject: Subject, settings: Mapping[str, Any]) -> tuple[Trial, ..
     """The fine-tuning that a subject without a task head needs; nothing for one that has it."""
     if subject.has_task_head:
         return ()
+    if settings["epochs"] is None and not settings[LEAST_STEPS.name]:
+        usual = subject.dataset.task.hyperparameters.least_steps
+        settings = {**settings, LEAST_STEPS.name: usual}
     label = f"fine-tune {subject.model} on {subject.task}"
     return (training_trial(subject, settings, Arm(label=label)),)
 

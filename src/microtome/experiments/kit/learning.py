@@ -38,7 +38,7 @@ def n_one_answer(rows: Iterable[TidyRow]) -> int:
 def no_better(rows: TidyRows) -> str:
     """After a score, in words: no better than one constant answer; empty where it is better."""
     n_alike = n_one_answer(rows)
-    only = "" if n_alike < len(rows) else ", and there is no other"
+    only = "" if n_alike < len(rows) else ", the only answer it gives"
     if not has_learnt(rows):
         return f", no better than {CONSTANT} ({percent(constant_of(rows) or 0.0)}){only}"
     return f" ({n_alike} of {len(rows)} runs give one answer only)" if n_alike else ""

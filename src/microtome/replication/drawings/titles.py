@@ -22,7 +22,7 @@ def joint(said: Mapping[str, str]) -> str:
             by_finding.setdefault(finding, []).append(name)
     if len(by_finding) > MOST_FINDINGS:
         return ""
-    return "; ".join(
+    return ". ".join(
         finding if len(names) == len(said) else f"{finding} ({listed(names)})"
         for finding, names in by_finding.items()
     )

@@ -66,7 +66,8 @@ def _scan(path: Path, row: _Row, line: Line) -> None:
                 path,
                 line.number,
                 f"expected a comma or the line's end after a closing quote, got {text[closed]!r}",
-                'a quote within a quoted field is written ""',
+                f"the quote opened in line {row.opened_at:,}; one within a quoted field is written"
+                ' ""',
             )
         at = closed + 1
 

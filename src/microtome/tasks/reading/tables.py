@@ -202,6 +202,8 @@ def missing_column(path: Path, column: str, there: Sequence[str], *, option: str
     shown = [name if len(name) <= 40 else name[:40] + "…" for name in there[:MOST_NAMED]]
     more = f" and {len(there) - MOST_NAMED:,} more" if len(there) > MOST_NAMED else ""
     named = f"; name the right one: {option}" if option else ""
+    if path.suffix.lower() == ".csv" and len(there) == 1 and ";" in there[0]:
+        named = "; the fields of a .csv are divided by commas: save it with commas, or as .tsv"
     return DataError(
         f"{path.name} has no column {column!r}",
         f"its columns are {', '.join(map(repr, shown))}{more}{named}",

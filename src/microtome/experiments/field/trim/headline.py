@@ -6,11 +6,11 @@ from microtome.experiments.field.trim.report import (
     Wish,
     base_of,
     cuts_of,
+    has_learnt,
     loss_in_words,
     recommended,
     sentence,
 )
-from microtome.experiments.kit import learning
 from microtome.experiments.kit.wording import change, counted, percent, score_card
 from microtome.views import Card, Headline, TidyRow, TidyRows
 
@@ -23,7 +23,9 @@ def headline(rows: TidyRows, wish: Wish | None = None) -> Headline:
     n_gone = 0 if cut is None else base["layers"] - cut["layers"]
     cards = [Card("layers that can go", f"{n_gone} of {base['layers']}", _which(cut, wish))]
     cards.append(score_card(base))
-    if shown is not None:
+    if not has_learnt(rows):
+        cards = cards[1:]  # what its cuts cost and save means nothing
+    elif shown is not None:
         name = "the cut" if cut is not None else f"the nearest, {shown['edit']}"
         if shown["speed"] is not None:
             cards.append(Card(f"speed of {name}", f"{shown['speed']:.1f}×", _time(shown)))
@@ -42,7 +44,7 @@ def _said(rows: TidyRows, wish: Wish, base: TidyRow, cut: TidyRow | None) -> str
         cost = change(cut["delta"], cut["low"], cut["high"])
         pace = "" if cut["speed"] is None else f", {cut['speed']:.1f}× the speed"
         return f"{cut['layers']} of {layers} layers are enough: {cost}{pace}."
-    if wish.lose is None or not _shallower(rows) or not learning.has_learnt([base]):
+    if wish.lose is None or not _shallower(rows) or not has_learnt(rows):
         return sentence(rows, wish)
     return f"No layer can go yet at a loss that is sure to stay below {loss_in_words(wish.lose)}."
 

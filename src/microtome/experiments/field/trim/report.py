@@ -44,13 +44,18 @@ def recommended(rows: TidyRows, wish: Wish) -> TidyRow | None:
     The fastest that is sure to lose less than it may; where a speed is asked for, the best of those
     that are that fast.
     """
-    if not learning.has_learnt([_where_picked(base_of(rows))]):
+    if not has_learnt(rows):
         return None
     layers = base_of(rows)["layers"]
     fit = [row for row in cuts_of(rows) if row["layers"] < layers and _fits(row, wish)]
     if wish.speed is not None:
         return max(fit, key=lambda row: row["pick_value"], default=None)
     return min(fit, key=lambda row: (row["layers"], -row["pick_value"]), default=None)
+
+
+def has_learnt(rows: TidyRows) -> bool:
+    """Whether the whole model is better than one constant answer, on the rows that pick."""
+    return learning.has_learnt([_where_picked(base_of(rows))])
 
 
 def _where_picked(row: TidyRow) -> TidyRow:
@@ -70,11 +75,11 @@ def _fits(row: TidyRow, wish: Wish) -> bool:
 def sentence(rows: TidyRows, wish: Wish) -> str:
     """What to cut and what that costs; or why nothing is recommended, and what comes nearest."""
     base = base_of(rows)
-    picked = _where_picked(base)
-    if not learning.has_learnt([picked]):
+    if not has_learnt(rows):
+        picked = _where_picked(base)
         return (
             f"The model hasn't learnt the task: its {base['metric']} is {percent(picked['value'])}"
-            f"{learning.no_better([picked])}, so no cut is recommended."
+            f"{learning.no_better([picked])}. Train it longer first: --least-steps 300."
         )
     cut = recommended(rows, wish)
     if cut is not None:
@@ -115,13 +120,9 @@ def _caveat(cut: TidyRow, wish: Wish) -> str:
 
 
 def _why_none(cuts: TidyRows, wish: Wish) -> str:
-    n, unit = cuts[0]["n"], cuts[0]["unit"]
     if wish.speed is not None and not [c for c in cuts if (c["speed"] or 0) >= wish.speed]:
         return f"No cut is {wish.speed:g}× as fast as the base."
-    return (
-        f"No cut is sure to lose less than {loss_in_words(wish.lose or 0)} by the {unit} that pick"
-        f" one; {n:,} others score it."
-    )
+    return f"No cut is sure to lose less than {loss_in_words(wish.lose or 0)}."
 
 
 def loss_in_words(lose: float) -> str:
@@ -138,14 +139,15 @@ def _nearest(cuts: TidyRows, base: TidyRow, wish: Wish) -> str:
     nearest = max(fast, key=lambda row: row["pick_low"])
     # Rounded up: what is named has to be enough.
     asked = f"--lose {math.floor(1 - 1000 * nearest['pick_low'] + 1e-9) / 10:g}"
-    return f"{_kept(nearest, base)}: {_price(nearest, base)}; {asked} would take it"
+    return f"{_kept(nearest, base)}: {_price(nearest, base)}; {asked} would accept it"
 
 
-def finding(rows: TidyRows) -> str:
-    """The recommendation for a point, how much was tried, and what other data says."""
+def finding(rows: TidyRows, wish: Wish | None = None) -> str:
+    """The recommendation by a wish, how much was tried, and what other data says."""
+    wish = wish or Wish()
     parts = (
-        sentence(rows, Wish()), _deeper(rows), _tried(rows), _diverged(rows),
-        elsewhere(rows, recommended(rows, Wish())),
+        sentence(rows, wish), _deeper(rows), _tried(rows), _diverged(rows),
+        elsewhere(rows, recommended(rows, wish)),
     )  # fmt: skip
     return " ".join(part for part in parts if part)
 
@@ -204,8 +206,13 @@ def frontier(rows: TidyRows, wish: Wish | None = None) -> Curve:
     # A correlation's is 0, which would squeeze everything else into a line.
     constant = learning.constant_line([base], speeds) if base["constant_value"] else ()
     title = f"What a cut costs and saves: {base['n']:,} {base['unit']} that nothing was picked on"
-    axis, said = "speed relative to the base", what_is_enough(rows, wish or Wish())
-    return Curve(title, axis, base["metric"], (*lines, *constant), says=said)
+    wish = wish or Wish()
+    cut, axis = recommended(rows, wish), "speed relative to the base"
+    return Curve(
+        title, axis, base["metric"], (*lines, *constant), says=what_is_enough(rows, wish),
+        divider=None if cut is None else cut["speed"],
+        divider_label="" if cut is None else cut["edit"],
+    )  # fmt: skip
 
 
 def what_is_enough(rows: TidyRows, wish: Wish) -> str:
