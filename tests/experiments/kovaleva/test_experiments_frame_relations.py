@@ -21,6 +21,7 @@ from microtome.experiments.kovaleva.frame_relations.exemplars import (
 )
 from microtome.experiments.kovaleva.frame_relations.measure import frame_rows
 from microtome.experiments.kovaleva.frame_relations.report import BACK, FORWARD, linked_heads
+from microtome.observe import vocabulary_of
 from microtome.tasks import DataSpec
 from microtome.tasks.annotation.frames import Element, Exemplar
 from microtome.tasks.annotation.treebanks import Sentence, Word
@@ -210,9 +211,35 @@ def test_embedded_frames_pass_the_filters_and_form_clusters():
     assert len({cluster for _, cluster in named}) < len(named)
     model, tokenizer = tiny_model("bert", "none"), tokenizer_for()
     few = named[:20]
-    rows = frame_rows(model, few, encode_exemplars(few, tokenizer, max_length=60, segments=True))
+    texts = encode_exemplars(few, tokenizer, max_length=60, segments=True)
+    rows = frame_rows(model, few, texts, vocabulary_of(tokenizer))
     assert len(rows) == 24
     assert rows[0]["n"] <= 20
+
+
+def test_two_heads_have_the_map_of_an_annotated_exemplar(model, tmp_path):
+    rows = rows_of(NAME, model, frames=str(published(tmp_path / "frames.txt")))
+    shown = [row for row in rows if row["example_weights"] is not None]
+    forwards = sorted((r for r in rows if r["direction"] == FORWARD), key=lambda r: -r["excess"])
+    assert {name_of(row) for row in shown} == {name_of(row) for row in forwards[:2]}
+    tokenizer = load_tokenizer(model)
+    for row in shown:
+        (line,) = [line for line in LINES if line[0].split() == row["example_words"]]
+        maps = eager_maps(load(model), tokenizer, line[0])
+        weights = np.array(row["example_weights"])
+        assert weights == pytest.approx(maps[row["layer"], row["head"]], abs=1e-4)
+        assert sorted(map(tuple, row["example_link"])) == sorted(link_of(tokenizer, line)[0])
+        assert row["example_tokens"] == tokenizer.convert_ids_to_tokens(
+            tokenizer(line[0]).input_ids
+        )
+        roles = dict(zip(row["example_words"], row["example_roles"], strict=True))
+        elements = {word for element in line[2] for word in element.split()}
+        assert roles.pop(line[1]) == "predicate"
+        assert {word for word, role in roles.items() if role} == elements
+    titles = [view.title for view in EXPERIMENT.views(rows)]
+    assert "An annotated exemplar" in titles
+    without = [{k: v for k, v in row.items() if not k.startswith("example_")} for row in rows]
+    assert len(EXPERIMENT.views(without)) == len(titles) - 2  # stored before maps were kept
 
 
 def sentence_of(words):
@@ -239,7 +266,7 @@ def test_frames_with_shuffled_links_find_a_head_as_often_as_they_say():
             exemplar = Exemplar(sentence, "some", ((place, place + 1),), (element,))
             named += [(exemplar, str(number))] * (1 + number % 2)
         texts = encode_exemplars(named, tokenizer, max_length=40, segments=True)
-        rows = frame_rows(model, named, texts)
+        rows = frame_rows(model, named, texts, vocabulary_of(tokenizer))
         for direction, own in found.items():
             own.append([row["p_max"] for row in rows if row["direction"] == direction])
     for own in found.values():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,8 @@ from microtome.views import HeatMap, TidyRow, TidyRows
 REPEATS = 1000
 TIE = 1e-12
 MOST_NAMED = 3  # heads in a sentence; more are counted
+READABLE = 12  # tokens of a map whose cells can be told apart on a telephone
+DECIMALS = 4  # of the weights of a map that is kept whole
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,4 +171,27 @@ def head_map(
         notes=tuple(tuple("" if row is None else note(row) for row in line) for line in cells)
         if note is not None
         else (),
+    )
+
+
+def token_map(
+    title: str,
+    tokens: Sequence[str],
+    weights: Sequence[Sequence[float]],
+    *,
+    marked: Sequence[tuple[int, int]] = (),
+    mark_label: str = "",
+) -> HeatMap:
+    """Who attends (rows) to whom (columns); the tokens are in the rows' labels and in the notes."""
+    return HeatMap(
+        title=title,
+        row_label="from",
+        column_label="to",
+        rows=tuple(f"{i} {token}" for i, token in enumerate(tokens)),
+        columns=tuple(map(str, range(len(tokens)))),
+        values=tuple(map(tuple, weights)),
+        value_label="attention",
+        marked=tuple(marked),
+        mark_label=mark_label,
+        notes=(tuple(tokens),) * len(tokens),
     )

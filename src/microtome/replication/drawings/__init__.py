@@ -26,6 +26,7 @@ DRAWINGS: Mapping[str, Callable[[Measured, Exhibit], tuple[View, ...]]] = {
     "distance by layer": singh.distance_by_layer,
     "typical heads": patterns.typical_heads,
     "shares of patterns": patterns.shares_of_patterns,
+    "annotated frames": kovaleva.annotated_frames,
     "frame heads": kovaleva.frame_heads,
     "cosine by head": kovaleva.cosine_by_head,
     "starts": kovaleva.starts,

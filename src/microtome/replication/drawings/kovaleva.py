@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from statistics import fmean
 
 from microtome.experiments.kit.head_tables import head_map, heads_named
 from microtome.experiments.kit.head_tables import name_of as head_name
 from microtome.experiments.kovaleva.attention_drift.report import of_first_seed, which_change_most
 from microtome.experiments.kovaleva.frame_relations.report import (
+    annotated_example,
+    example_maps,
     follows_links,
     forward,
     linked_heads,
@@ -87,7 +90,15 @@ def frame_heads(measured: Measured, exhibit: Exhibit) -> tuple[View, ...]:
             head_map(title, forward(rows), "score", value_label="mean of the largest weight",
                      marked=follows_links, percent=True, says=which_follow(rows))
         )  # fmt: skip
+        views += [
+            replace(view, title=f"{view.title}: {name_of(model)}") for view in example_maps(rows)
+        ]
     return tuple(views)
+
+
+def annotated_frames(measured: Measured, exhibit: Exhibit) -> tuple[View, ...]:
+    """A sentence with its frame, the one whose maps are drawn; alike for all models."""
+    return next((annotated_example(rows) for _, _, rows in measured.pairs("frame-relations")), ())
 
 
 def cosine_by_head(measured: Measured, exhibit: Exhibit) -> tuple[View, ...]:

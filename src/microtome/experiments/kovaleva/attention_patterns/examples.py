@@ -9,15 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 from transformers import PreTrainedModel
 
+from microtome.experiments.kit.head_tables import DECIMALS, READABLE
 from microtome.observe import stream
 from microtome.observe.patterns.network import PATTERNS
 from microtome.observe.reductions import SampledMaps
 from microtome.observe.texts import Encoded, fitted, select_texts
 from microtome.observe.vocabulary import Vocabulary
 
-READABLE = 12  # tokens of a map whose cells can be told apart on a telephone
 LONGEST = 32  # tokens of the largest map that is kept
-DECIMALS = 4
 
 Place = tuple[int, int, int]  # text, layer, head
 

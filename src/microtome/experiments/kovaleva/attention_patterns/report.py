@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from microtome.experiments.kit.head_tables import head_map
+from microtome.experiments.kit.head_tables import head_map, token_map
 from microtome.experiments.kit.wording import layers_named, percent
 from microtome.views import (
     Cell,
@@ -87,18 +87,8 @@ def example_maps(rows: TidyRows) -> tuple[Panels, ...]:
 
 
 def _example(row: TidyRow) -> HeatMap:
-    """Who attends (rows) to whom (columns); the tokens are in the rows' labels and in the notes."""
-    tokens = row["example_tokens"]
-    return HeatMap(
-        title=f"{row['pattern']}: head {row['example_layer']}.{row['example_head']}",
-        row_label="from",
-        column_label="to",
-        rows=tuple(f"{i} {token}" for i, token in enumerate(tokens)),
-        columns=tuple(map(str, range(len(tokens)))),
-        values=tuple(map(tuple, row["example_weights"])),
-        value_label="attention",
-        notes=(tuple(tokens),) * len(tokens),
-    )
+    title = f"{row['pattern']}: head {row['example_layer']}.{row['example_head']}"
+    return token_map(title, row["example_tokens"], row["example_weights"])
 
 
 def _heat_map(rows: TidyRows) -> HeatMap:

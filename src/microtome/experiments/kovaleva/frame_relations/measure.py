@@ -16,6 +16,7 @@ from microtome.experiments.kit.head_tables import head_rows, head_scores, name_o
 from microtome.experiments.kit.paired_comparison import Outcome, VariantSweep
 from microtome.experiments.kit.stored_predictions import score_on
 from microtome.experiments.kit.trial_inputs import opened_model, opened_rows
+from microtome.experiments.kovaleva.frame_relations.examples import shown_text, with_examples
 from microtome.experiments.kovaleva.frame_relations.exemplars import (
     Clustered,
     encode_exemplars,
@@ -31,10 +32,12 @@ from microtome.experiments.kovaleva.frame_relations.report import (
     linked_heads,
 )
 from microtome.families import adapt
-from microtome.observe import stream, sweep
+from microtome.observe import stream, sweep, vocabulary_of
 from microtome.observe.evaluation import check_fit, encode_for, outcome, scored
 from microtome.observe.linguistic.link_attention import LinkAttention, RandomPairs, placements_of
 from microtome.observe.linguistic.random_draws import Draws
+from microtome.observe.reductions import SampledMaps
+from microtome.observe.vocabulary import Vocabulary
 from microtome.runs import Context, Result
 from microtome.tasks.annotation.passages import AnnotatedTexts
 from microtome.tasks.dataset import Dataset
@@ -56,7 +59,8 @@ def score_links(request: Mapping[str, Any], context: Context) -> Result:
     most = int(min(family.n_positions, tokenizer.model_max_length))
     texts = encode_exemplars(exemplars, tokenizer, max_length=most, segments=family.uses_segments)
     context.report(f"attention over {len(texts)} exemplars")
-    rows = [row | dict.fromkeys(COSTS) for row in frame_rows(model, exemplars, texts)]
+    found = frame_rows(model, exemplars, texts, vocabulary_of(tokenizer))
+    rows = [row | dict.fromkeys(COSTS) for row in found]
     if request["disable"]:
         heads = linked_heads(rows)[:MOST_DISABLED]
         costs = costs_of_disabling(model, tokenizer, opened_rows(request, context), heads)
@@ -106,9 +110,12 @@ def costs_of_disabling(
 
 
 def frame_rows(
-    model: PreTrainedModel, exemplars: Sequence[Clustered], texts: AnnotatedTexts
+    model: PreTrainedModel,
+    exemplars: Sequence[Clustered],
+    texts: AnnotatedTexts,
+    vocabulary: Vocabulary,
 ) -> list[dict[str, Any]]:
-    """A row per direction and head."""
+    """A row per direction and head; two heads' have their map of an exemplar."""
     links = {text: link_of(exemplar, texts, text) for text, (exemplar, _) in enumerate(exemplars)}
     links = {text: link for text, link in links.items() if link}
     if not links:
@@ -122,12 +129,14 @@ def frame_rows(
         for direction, directed in ((FORWARD, links), (BACK, turned))
     }
     pairs = RandomPairs({text: len(link) for text, link in links.items()}, ~texts.special)
-    stream(model, texts, [*reductions.values(), pairs])
-    return [
+    sampled = SampledMaps([shown_text(links, texts)])
+    stream(model, texts, [*reductions.values(), pairs, sampled])
+    rows = [
         {"direction": direction, **row}
         for direction, reduction in reductions.items()
         for row in _head_rows(reduction, pairs.values, texts)
     ]
+    return with_examples(rows, sampled, links, exemplars, texts, vocabulary)
 
 
 def _head_rows(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from microtome.experiments.kit.head_tables import head_map, heads_named, name_of
+from microtome.experiments.kit.head_tables import head_map, heads_named, name_of, token_map
 from microtome.experiments.kit.learning import CONSTANT, constant_of, not_learnt
 from microtome.experiments.kit.wording import change, counted, percent
-from microtome.views import Table, TidyRow, TidyRows, View, table_of
+from microtome.views import Panels, Table, TidyRow, TidyRows, View, table_of
 
 FORWARD, BACK = "predicate→element", "element→predicate"
 MOST_NAMED = 5
@@ -49,8 +49,29 @@ def views(rows: TidyRows) -> tuple[View, ...]:
                  value_label="points", marked=follows_links, diverging=True, percent=True),
         head_map("Beyond the same offset: element to predicate", backwards, "excess",
                  value_label="points", marked=follows_links, diverging=True, percent=True),
-        _table(forwards),
+        *example_maps(rows), *annotated_example(rows), _table(forwards),
     )  # fmt: skip
+
+
+def example_maps(rows: TidyRows) -> tuple[Panels, ...]:
+    """The maps of two heads; none of rows that were measured before maps were kept."""
+    maps = tuple(
+        token_map(f"Head {name_of(row)}", row["example_tokens"], row["example_weights"],
+                  marked=[tuple(pair) for pair in row["example_link"]],
+                  mark_label="predicate to element")
+        for row in rows if row.get("example_weights")
+    )  # fmt: skip
+    title = "Two heads on an exemplar: those furthest beyond the offset"
+    return (Panels(title, maps),) if maps else ()
+
+
+def annotated_example(rows: TidyRows) -> tuple[Table, ...]:
+    """The exemplar of the maps: its words, and what they are in the frame."""
+    own = next((row for row in rows if row.get("example_words")), None)
+    if own is None:
+        return ()
+    lines = tuple(zip(own["example_words"], own["example_roles"], strict=True))
+    return (Table("An annotated exemplar", ("word", "role"), lines),)
 
 
 def _table(rows: TidyRows) -> Table:
