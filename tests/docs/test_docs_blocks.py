@@ -46,6 +46,7 @@ SMALLER = {
         'Wanted("attention-drift")': 'Wanted("attention-drift", {"fraction": 16, "epochs": 1})',
     },
     "api": {'"nano-bert", DataSpec': '"./my-bert", DataSpec', "fraction=200": "fraction=16"},
+    "report": {'request("./my-model"': 'request("./tiny"'},
     "trim": {'request("./my-model"': 'request("./tiny"'},
     "tutorial": {"examine ./my-model": "examine ./tiny", "trim ./my-model": "trim ./tiny"},
     "training": {
