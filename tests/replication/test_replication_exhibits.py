@@ -24,7 +24,8 @@ EXHIBITS = {
     "singh2020": "Table 1, Figure 1 a, Figure 1 b, Figure 1 c, Figure 1 d, Figure 2 a, Figure 2 b,"
     " Figure 3 a, Figure 3 b, Figure 5 a, Figure 5 b",
     "kovaleva2019": "Figure atttypes, Figure attentionbydataset, Figure framenet,"
-    " Figure framenetresults, Figure cosine, Table glue-results, Figure 5, Figure cls, Figure disableheadsall,"
+    " Figure framenetresults, Figure cosine, Table glue-results, Figure 5,"
+    " Figure cls, Figure disableheadsall,"
     " Figure disablelayers, Discussion",
 }
 WORKS = [(p.key, e, w) for p in PAPERS.values() for e in p.exhibits for w in e.work]
