@@ -93,7 +93,7 @@ $(STAMP)/venv:
 	touch $@
 
 $(STAMP)/run: $(STAMP)/venv pyproject.toml constraints.txt
-	$(BIN)/$(INSTALL) --editable '.[english]'
+	$(BIN)/$(INSTALL) --editable '.[english,explorer,pdf]'
 	touch $@
 
 $(STAMP)/docs: $(STAMP)/venv pyproject.toml constraints.txt

@@ -39,6 +39,18 @@ def test_figures_alone_leave_the_page_as_it_is(stored, tmp_path, capsys):
     assert {path.suffix for path in out.iterdir()} == {".svg", ".pdf", ".csv"}
 
 
+@pytest.mark.parametrize("has_pdf", [True, False])
+def test_people_are_told_which_figures_there_are(stored, tmp_path, capsys, monkeypatch, has_pdf):
+    for module in ("pdf", "writing"):
+        monkeypatch.setattr(f"microtome.report.{module}.can_write_pdf", lambda: has_pdf)
+    assert run(["report", str(stored), "--figures-only", "--out", str(tmp_path)]) == 0
+    printed = capsys.readouterr()
+    made = sorted(path.name for path in tmp_path.iterdir())
+    assert re.findall(r"[\w-]+\.(?:svg|pdf|csv)", printed.out.replace("\n", "")) == made
+    assert any(name.endswith(".pdf") for name in made) == has_pdf
+    assert ("microtome-lab[pdf]" in printed.err) != has_pdf
+
+
 def test_the_page_again_with_figures_as_wide_as_asked(stored, capsys):
     assert run(["report", str(stored), "--style", "paper", "--width", "4", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)

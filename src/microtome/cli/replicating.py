@@ -87,8 +87,9 @@ def replicate(
     )
     if plan:
         planned = plan_of(asked)
-        document = _planned(planned, estimate(planned))
-        show(document, as_json=json, for_people=lambda console: _tell_plan(console, document))
+        hours = estimate(planned)
+        document = _planned(planned, hours)
+        show(document, as_json=json, for_people=lambda c: _tell_plan(c, document, hours))
         return
     folder = out or default_folder(paper, scale)
     if workers is None:  # small models: a process for every core
@@ -127,24 +128,12 @@ def _planned(plan: Plan, hours: Estimate) -> dict[str, Any]:
 
 
 def _line(plan: Plan, hours: Estimate) -> str:
-    from microtome.runs.progress import in_words
-
-    return (
-        f"{plan.replication.paper.key}: {hours.n_trials:,} trials, {hours.n_trainings:,} of them"
-        f" trainings, about {in_words(3600 * hours.core_hours)} of one core"
-    )
+    return f"{plan.replication.paper.key}: {hours}"
 
 
-def _tell_plan(console: Console, document: dict[str, Any]) -> None:
-    from microtome.runs.progress import in_words
-
-    hours = document["estimate"]
-    console.print(
-        f"{document['paper']} at the scale {document['scale']}: {hours['trials']:,} trials,"
-        f" {hours['trainings']:,} of them trainings. About {in_words(3600 * hours['core_hours'])}"
-        f" of one core, or {in_words(3600 * hours['gpu_hours'])} of a GPU (estimated).",
-        markup=False,
-    )
+def _tell_plan(console: Console, document: dict[str, Any], hours: Estimate) -> None:
+    where = f"{document['paper']} at the scale {document['scale']}"
+    console.print(f"{where}: {hours} (estimated)", markup=False)
     for key in ("models", "tasks", "exhibits"):
         console.print(f"{key}: {', '.join(document[key])}", markup=False)
     print_notes(console, document["notes"])

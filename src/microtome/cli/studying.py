@@ -13,7 +13,7 @@ from microtome.cli.experiment_options import help_of, read_options
 from microtome.cli.option_groups import takes_data, takes_recipe
 from microtome.cli.output import log, print_notes, show, table
 from microtome.cli.subjects import models_and_rows
-from microtome.errors import RequestError
+from microtome.errors import RequestError, install_command
 from microtome.tasks.data_spec import DataSpec
 from microtome.views import Table
 
@@ -271,6 +271,7 @@ def report(
     Example: microtome report runs/bert --figures-only --style paper --out figures-for-my-paper
     """
     from microtome.examination import rebuild, rebuild_figures, rebuild_joint
+    from microtome.report.pdf import can_write_pdf
 
     drawn, several = given.style_of(style, width), len(run_folders) > 1
     if several and out is None:
@@ -282,15 +283,16 @@ def report(
     folder, page = out or run_folders[0], None
     if figures_only:
         folder = out or folder / "figures"
-        rebuild_figures(run_folders, folder, drawn)
+        told = "\n".join(map(str, rebuild_figures(run_folders, folder, drawn)))
     else:
         page = (
             rebuild_joint(run_folders, folder, drawn) if several else rebuild(run_folders[0], drawn)
         )
-        folder = folder / "figures"
+        folder, told = folder / "figures", f"report: {page}"
+    if not can_write_pdf():
+        log(f"note: figures are SVG files alone; for PDF files too: {install_command('pdf')}")
     runs = [str(run) for run in run_folders]
     made = {"report": None if page is None else str(page), "figures": str(folder)}
-    told = f"figures: {folder}" if page is None else f"report: {page}"
     show(
         {**({"runs": runs} if several else {"run": runs[0]}), **made},
         as_json=json,

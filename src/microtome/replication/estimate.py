@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from microtome.experiments.kit.layers import layers_of, work_of_a_row
 from microtome.replication.planning import Plan
+from microtome.runs.progress import in_words
 
 CORE_OPERATIONS = 2.5e10  # a second, of one core at small matrices
 GPU_OPERATIONS = 2e13
@@ -24,6 +25,13 @@ class Estimate:
     n_trainings: int
     core_hours: float
     gpu_hours: float
+
+    def __str__(self) -> str:
+        core, gpu = (in_words(3600 * hours) for hours in (self.core_hours, self.gpu_hours))
+        return (
+            f"{self.n_trials:,} trials, {self.n_trainings:,} of them trainings; about {core} of one"
+            f" core, or {gpu} of a GPU"
+        )
 
     def as_json(self) -> dict[str, object]:
         """As ``replicate --plan --json`` prints it."""

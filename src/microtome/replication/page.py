@@ -162,7 +162,7 @@ def _counts(lines: Sequence[Judgement]) -> list[str]:
     if not counts:
         return []
     told = ", ".join(f"{n} × {word}" for word, n in counts.items())
-    return [f"{sum(counts.values())} verdicts: {told}."]
+    return [f"{counted(sum(counts.values()), 'verdict')}: {told}."]
 
 
 def _by_verdict(lines: Sequence[Judgement]) -> dict[Verdict, int]:
