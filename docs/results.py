@@ -20,11 +20,11 @@ from typing import Any, get_args
 import stored_rows
 from stored_rows import StoredResults
 
-from microtome.experiments import FOLDERS, find_experiment
+from microtome.experiments import FOLDERS
 from microtome.papers.answer import Answer, Verdict
 from microtome.papers.claims import CLAIMS, Claim
 from microtome.papers.exhibits import PAPERS
-from microtome.replication.answers import judgements
+from microtome.replication.answers import answers_of, judgements
 from microtome.replication.measured import Measured
 from microtome.replication.planning import REPLICATION
 from microtome.runs import open_run
@@ -99,22 +99,23 @@ Answers = dict[tuple[str, str, str, str], Answer]  # by experiment, model, task 
 def _answers(rows: Sequence[Mapping[str, Any]], request: Mapping[str, Any]) -> Answers:
     """What rows say of the papers' claims; without model and task, over all of them."""
     groups = dict(stored_rows.grouped(rows, "experiment", "model", "task"))
-    single = {
-        (experiment, model, task, key): answer
-        for (experiment, model, task), group in groups.items()
-        if experiment in FOLDERS
-        for key, answer in find_experiment(experiment).claims(group).items()
-        if (experiment, key) in _KNOWN
-    }
-    if request.get("kind") != REPLICATION:
-        return single
+    is_replication = request.get("kind") == REPLICATION
     measured = Measured(
         {key: tuple(group) for key, group in groups.items()},
         {},
-        {facts["model"]: facts for facts in request["stacks"]},
-        {facts["task"]: facts for facts in request["sizes"]},
-        frozenset(request["whole"]),
+        {facts["model"]: facts for facts in request["stacks"]} if is_replication else {},
+        {facts["task"]: facts for facts in request["sizes"]} if is_replication else {},
+        frozenset(request["whole"]) if is_replication else frozenset(),
     )
+    single = {
+        (*place, key): answer
+        for place in groups
+        if place[0] in FOLDERS
+        for key, answer in answers_of(measured, *place).items()
+        if (place[0], key) in _KNOWN
+    }
+    if not is_replication:
+        return single
     exhibits = [e for e in PAPERS[request["paper"]].exhibits if e.name in request["exhibits"]]
     tasks = dict(request["paper_tasks"])
     together = {
