@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from loop import prepared
 
-SLOWER = 20  # times as long by the clock as by the processor: others use the machine, too
+SLOWER = 100  # times as long by the clock as by the processor: others use the machine, too
 
 
 def targets() -> dict:

@@ -24,7 +24,7 @@ from passes import Before, Ended, Pass, nothing
 
 from microtome import files
 
-PATIENCE = 120.0  # seconds after which a pass hangs
+PATIENCE = 900.0  # seconds after which a pass hangs, however busy the machine is
 MOST_PASSES = 200  # in one round: a job that never gets through is a failure, too
 
 

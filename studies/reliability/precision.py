@@ -1,6 +1,6 @@
 """How far results move with the threads, with padding, and with the checkpoint's precision.
 
-python studies/reliability/precision.py [MODEL…] [--limit 100] [--markdown]
+python studies/reliability/precision.py [MODEL…] [--limit 100]
 
 Each model is measured as it is: one thread, packed, fp32 weights. Then again with two threads, from
 a checkpoint of the same weights in fp16 and in bf16, and (the outputs) by plain transformers on
@@ -185,10 +185,10 @@ def padded(folder: Path, rows: DataSpec) -> NDArray[np.float32]:
         width = max(end - start for start, end in batch)
         given = {name: torch.zeros(len(batch), width, dtype=torch.long) for name in GIVEN}
         for row, (start, end) in enumerate(batch):
-            given["input_ids"][row, : end - start] = torch.from_numpy(texts.ids[start:end])
+            given["input_ids"][row, : end - start] = torch.tensor(texts.ids[start:end])
             given["attention_mask"][row, : end - start] = 1
             if texts.segments is not None:
-                pieces = torch.from_numpy(texts.segments[start:end])
+                pieces = torch.tensor(texts.segments[start:end])
                 given["token_type_ids"][row, : end - start] = pieces
         answers = plain(**given).last_hidden_state
         for row, (start, end) in enumerate(batch):
