@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import zlib
+from functools import cache
 
 import pytest
 
@@ -16,6 +17,7 @@ from microtome.report.svg import svg_file
 from microtome.views import Bars, BarSeries, Curve, HeatMap, Panels, Series
 
 PIXELS, POINTS = 96, 72  # in an inch
+COLUMN = 3.3
 X = tuple(map(float, range(6)))
 NAMES = tuple(map(str, range(24)))
 
@@ -56,24 +58,30 @@ def places(drawing):
             yield mark.x
 
 
-@pytest.mark.parametrize("inches", [3.3, 7.0])
-@pytest.mark.parametrize("view", VIEWS)
-def test_a_figure_is_as_wide_as_asked_and_nothing_is_outside(view, inches):
-    drawing = draw(view, paper(inches))
+@cache
+def printed(k, inches):
+    """The drawing of a view, and its PDF."""
+    drawing = draw(VIEWS[k], paper(inches))
+    return drawing, pdf_file(drawing)
+
+
+@pytest.mark.parametrize("inches", [COLUMN, 7.0])
+@pytest.mark.parametrize("k", range(len(VIEWS)))
+def test_a_figure_is_as_wide_as_asked_and_nothing_is_outside(k, inches):
+    drawing, pdf = printed(k, inches)
     assert drawing.width == pytest.approx(inches * PIXELS)
     assert min(places(drawing)) >= 0
     assert max(places(drawing)) <= drawing.width
     assert f'width="{inches:g}in"' in svg_file(drawing, in_inches=True)
-    box = re.search(rb"/MediaBox \[ 0 0 ([\d.]+)", pdf_file(drawing))
+    box = re.search(rb"/MediaBox \[ 0 0 ([\d.]+)", pdf)
     assert float(box[1]) == pytest.approx(inches * POINTS, abs=0.01)
 
 
-@pytest.mark.parametrize("view", VIEWS)
-def test_text_is_7_to_9_points_in_print(view):
-    drawing = draw(view, paper())
+@pytest.mark.parametrize("k", range(len(VIEWS)))
+def test_text_is_7_to_9_points_in_print(k):
+    drawing, pdf = printed(k, COLUMN)
     labels = [mark for mark in drawing.marks if isinstance(mark, Label)]
     in_svg = {PENS[mark.pen].size * POINTS / PIXELS for mark in labels}
-    pdf = pdf_file(drawing)
     streams = [
         zlib.decompress(s) for s in re.findall(rb"stream\r?\n(x.*?)\r?\nendstream", pdf, re.S)
     ]
@@ -83,11 +91,11 @@ def test_text_is_7_to_9_points_in_print(view):
     assert all(7 <= size <= 9 for size in in_svg | in_pdf)
 
 
-@pytest.mark.parametrize("view", VIEWS)
-def test_there_is_no_title_and_fonts_are_in_the_file(view):
-    drawing = draw(view, paper())
-    assert not [m for m in drawing.marks if isinstance(m, Label) and m.text == view.title]
-    pdf = pdf_file(drawing)
+@pytest.mark.parametrize("k", range(len(VIEWS)))
+def test_there_is_no_title_and_fonts_are_in_the_file(k):
+    drawing, pdf = printed(k, COLUMN)
+    titles = [m for m in drawing.marks if isinstance(m, Label) and m.text == VIEWS[k].title]
+    assert not titles
     assert pdf.count(b"/FontFile2") >= 1
     assert pdf.count(b"/Type /FontDescriptor") == pdf.count(b"/FontFile2")
 
