@@ -31,6 +31,7 @@ NOT_RUN = {
 }
 # Hours as they are written: only their options are checked (tests/test_docs.py).
 LONG = ("examine", "trim", "replicate", "finetune", "pretrain", "run", "explore")
+WITH_WORKERS = ("examine", "trim", "replicate", "compare")  # tests of their own run those
 TUTORIAL = "tutorial"  # its long ones are run, too
 GALLERY = "gallery"  # tools/gallery.py runs its commands
 # The same code with less to do.
@@ -48,7 +49,11 @@ SMALLER = {
     "api": {'"nano-bert", DataSpec': '"./my-bert", DataSpec', "fraction=200": "fraction=16"},
     "report": {'request("./my-model"': 'request("./tiny"'},
     "trim": {'request("./my-model"': 'request("./tiny"'},
-    "tutorial": {"examine ./my-model": "examine ./tiny", "trim ./my-model": "trim ./tiny"},
+    "tutorial": {
+        "examine ./my-model": "examine ./tiny",
+        "trim ./my-model": "trim ./tiny --steps 20",
+        "finetune ./my-model-10": "finetune ./my-model-10 --least-steps 0",
+    },
     "training": {
         '"minilm"': '"./my-bert"',
         "fraction=320": "fraction=32",
@@ -117,7 +122,7 @@ def run_session(code: str, names: dict[str, object], page: Path) -> None:
 def run_typed(words: list[str], block: Block, capsys) -> None:
     """The command ends well, or with the error that is shown; its certificate is the shown one."""
     errors = re.findall(r"^microtome: .*", block.code, re.M)
-    n_workers = ["--workers", "0"] if words[0] in ("examine", "trim", "replicate") else []
+    n_workers = ["--workers", "0"] if words[0] in WITH_WORKERS else []
     capsys.readouterr()
     code = run([*words, *n_workers])
     printed = capsys.readouterr()
