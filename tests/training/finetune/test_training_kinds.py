@@ -49,7 +49,7 @@ def without_dropout(family: str, head: str, **labels: object):
 
 
 def gradients(model) -> dict[str, torch.Tensor]:
-    found = {n: p.grad.clone() for n, p in model.named_parameters() if p.grad is not None}
+    found = {n: p.grad.to_dense() for n, p in model.named_parameters() if p.grad is not None}
     model.zero_grad(set_to_none=True)
     return found
 

@@ -36,7 +36,7 @@ def gradients(folder: Path, processes: Processes) -> dict[str, torch.Tensor]:
     stepping = Stepping(adapt(model), examples, RECIPE, Seeds.of(0), processes, 4)
     loss = stepping.gradients(3, np.arange(15))
     total = processes.sum_gradients(model.parameters(), loss)
-    found = {n: p.grad for n, p in model.named_parameters() if p.grad is not None}
+    found = {n: p.grad.to_dense() for n, p in model.named_parameters() if p.grad is not None}
     return found | {"loss": torch.tensor(total)}
 
 

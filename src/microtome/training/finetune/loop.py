@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -19,6 +19,7 @@ from transformers import PreTrainedModel
 from microtome.errors import Diverged, RequestError
 from microtome.families import adapt
 from microtome.families.seam import Family
+from microtome.observe.products import FastProducts
 from microtome.observe.texts import IntArray
 from microtome.training.finetune.examples import Batches, Examples
 from microtome.training.finetune.forward import logits_of
@@ -158,7 +159,7 @@ class Stepping:
         for start in range(0, len(share), self.micro_batch_size):
             micro = share[start : start + self.micro_batch_size]
             chunk, targets = self.examples.batch(micro, device)
-            with autocast(device, self.recipe.precision):
+            with computing(self.family, self.recipe.precision):
                 outputs = self.examples.outputs(self.family, chunk, dropped)
                 loss = self.examples.loss(outputs, targets, chunk) / n_terms
             loss.backward()  # type: ignore[no-untyped-call]
@@ -175,7 +176,7 @@ class Stepping:
             """(2, n, D) in the order of ``part``, with the same dropout each time."""
             chunk = examples.pair_batch(part, device)
             drawn = derived(self.seeds.dropout, step, int(part[0]))
-            with random_numbers(drawn, device), autocast(device, self.recipe.precision):
+            with random_numbers(drawn, device), computing(self.family, self.recipe.precision):
                 outputs = logits_of(self.family, chunk, dropped=dropped)
             by_text = torch.from_numpy(np.argsort(chunk.texts)).to(device)
             return outputs[by_text].view(2, len(part), -1)
@@ -193,12 +194,25 @@ def is_out_of_memory(error: BaseException) -> bool:
     return known or "can't allocate memory" in str(error)
 
 
-def autocast(device: torch.device, precision: Precision) -> AbstractContextManager[object]:
-    """bfloat16 where a GPU has it; a CPU computes in float32 unless the recipe says bfloat16."""
+@contextmanager
+def computing(family: Family, precision: Precision) -> Iterator[None]:
+    """How a forward pass is computed, and with it the gradients of what it gives.
+
+    bfloat16 where a GPU has it; a CPU computes in float32 unless the recipe says bfloat16, and
+    gives gradients of the word embeddings as the rows that were looked up (:class:`RowGradients`).
+    """
+    device = family.model.device
     auto = device.type == "cuda" and torch.cuda.is_bf16_supported()
+    arithmetic: AbstractContextManager[object] = FastProducts()
     if precision == "bfloat16" or (precision == "auto" and auto):
-        return torch.autocast(device.type, dtype=torch.bfloat16)
-    return nullcontext()
+        arithmetic = torch.autocast(device.type, dtype=torch.bfloat16)
+    words = family.body.get_input_embeddings()
+    words.sparse = device.type == "cpu"
+    try:
+        with arithmetic:
+            yield
+    finally:
+        words.sparse = False
 
 
 @contextmanager
@@ -222,7 +236,7 @@ def _check_finite(
 
 def _check_weights(model: PreTrainedModel, step: int, n_steps: int, recipe: Recipe) -> None:
     for name, value in model.named_parameters():
-        if not bool(torch.isfinite(value).all()):
+        if not bool(torch.isfinite(value.sum())):  # a sum passes on what isn't finite
             raise _diverged(f"by step {step} of {n_steps}: {name} is no longer finite", recipe)
 
 

@@ -35,7 +35,7 @@ class Processes:
         used = torch.tensor([float(value.grad is not None) for value in values], device=device)
         distributed.all_reduce(used, op=distributed.ReduceOp.MAX)
         shared = [value for value, is_used in zip(values, used.tolist(), strict=True) if is_used]
-        gradients = [torch.zeros_like(v) if v.grad is None else v.grad for v in shared]
+        gradients = [torch.zeros_like(v) if v.grad is None else v.grad.to_dense() for v in shared]
         total = torch.tensor([loss], device=device)
         flat = torch.cat([total, *(gradient.flatten() for gradient in gradients)])
         distributed.all_reduce(flat)

@@ -15,6 +15,7 @@ from microtome.families import adapt
 from microtome.families.seam import Family
 from microtome.observe.decoding import decode
 from microtome.observe.packing import Chunk, Group
+from microtome.observe.products import FastProducts
 from microtome.observe.texts import Texts
 from microtome.observe.vocabulary import Vocabulary
 from microtome.training.finetune.forward import layer
@@ -69,6 +70,7 @@ class HeldoutScores:
     n: int
 
 
+@FastProducts()
 @torch.no_grad()
 def heldout_scores(
     model: PreTrainedModel,

@@ -16,6 +16,7 @@ from transformers import PreTrainedModel
 from microtome import files
 from microtome.errors import Diverged, RunError
 from microtome.families import adapt
+from microtome.observe.products import FastProducts
 from microtome.training.checkpoints import SavedState, read_state, write_state
 from microtome.training.mlm.building import new_model, start_model, trained_parameters
 from microtome.training.mlm.forward import heldout_scores, masked_loss
@@ -140,7 +141,8 @@ class MaskedTraining:
 
     def loss(self, step: int) -> Tensor:
         """What a step makes smaller: the masked tokens' cross-entropy."""
-        return masked_loss(self.family, self.batch(step))
+        with FastProducts():
+            return masked_loss(self.family, self.batch(step))
 
     def batch(self, step: int) -> Batch:
         """The masked rows of a step; a function of the step and the seed."""
