@@ -31,6 +31,10 @@ from pathlib import Path
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
+from frozen import frozen_source
+
+sys.path.insert(0, frozen_source())
+
 from exploring import Explored, Opened
 from jobs import Job, job_of, removed
 from passes import load_everything

@@ -36,7 +36,9 @@ class TestSafetensors:
             stream.write(b"more")
         refused(folder, "has 4 bytes after its last tensor")
 
-    @pytest.mark.parametrize("header", [b"{", b"[" * 50_000, b"\xff\xfe", b'{"a": 1, "a": 2}'])
+    @pytest.mark.parametrize(
+        "header", [b"{", b"[" * 50_000, b"\xff\xfe", b'{"a": 1, "a": 2}', b'{"\\ud800": 1}']
+    )
     def test_a_header_that_is_not_json(self, folder, header):
         (folder / WEIGHTS).write_bytes(struct.pack("<Q", len(header)) + header)
         refused(folder, "header that is not valid JSON")

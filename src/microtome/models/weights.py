@@ -72,6 +72,7 @@ def stored_tensors(file: Path) -> tuple[StoredTensor, ...]:
 def _parsed(file: Path, text: bytes) -> dict[str, object]:
     try:
         header = json.loads(text, object_pairs_hook=_without_repeats)
+        json.dumps(header, ensure_ascii=False).encode()  # safetensors refuses half a character
     except (ValueError, RecursionError) as error:
         raise _broken(file, f"has a header that is not valid JSON ({_one_line(error)})") from error
     if not isinstance(header, dict):
