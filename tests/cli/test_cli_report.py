@@ -11,6 +11,11 @@ from microtome.cli import run
 from support.tiny import save_tiny
 
 
+@pytest.fixture(autouse=True, scope="module")
+def pdf_files():
+    """Reports have them here."""
+
+
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory):
     """A run of decoding."""

@@ -52,7 +52,7 @@ SMALLER = {
     "tutorial": {
         "examine ./my-model": "examine ./tiny",
         "trim ./my-model": "trim ./tiny --steps 20",
-        "finetune ./my-model-10": "finetune ./my-model-10 --least-steps 0",
+        "finetune ./my-model-10": "finetune ./my-model-10 --epochs 1",
     },
     "training": {
         '"minilm"': '"./my-bert"',

@@ -36,6 +36,11 @@ CASES = {
 FROM_ANOTHER_RUN = {"ensembling"}  # tested with a duplication's folder
 
 
+@pytest.fixture(autouse=True, scope="module")
+def pdf_files():
+    """Reports have them here."""
+
+
 def test_no_experiment_is_forgotten():
     assert {one.name for one in all_experiments()} == CASES.keys() | FROM_ANOTHER_RUN
 

@@ -269,6 +269,11 @@ def made_page(text) -> Page:
     )
 
 
+@pytest.fixture(autouse=True, scope="module")
+def pdf_files():
+    """Reports have them here."""
+
+
 @pytest.fixture(scope="session")
 def page() -> Page:
     return made_page(lambda words: words)
