@@ -320,3 +320,9 @@ def test_numbers_of_an_axis_fit_their_room(unit):
     values = [float(m.text.replace("−", "-")) for m in ticks]
     assert values[0] <= 19.001 * unit
     assert values[-1] >= 23.999 * unit
+
+
+def test_a_metric_on_the_axis_is_words():
+    curve = Curve("t", "x", "cosine_spearman", (Series("a", (0.0, 1.0), (0.1, 0.2)),))
+    marks = draw_curve(curve, SCREEN).marks
+    assert "cosine spearman (%)" in [mark.text for mark in marks if isinstance(mark, Label)]

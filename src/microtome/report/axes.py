@@ -95,8 +95,9 @@ def place_name(text: str, left: float, right: float, y: float) -> Iterator[Mark]
 
 
 def value_name(label: str, *, percent: bool) -> str:
-    """The name of the y axis, with its unit."""
-    return f"{plain(label)} (%)" if percent and "point" not in label else plain(label)
+    """The name of the y axis, a metric's in words, with its unit."""
+    name = plain(label).replace("_", " ")
+    return f"{name} (%)" if percent and "point" not in label else name
 
 
 def legend(entries: Sequence[tuple[str, Sequence[Mark]]], width: float) -> tuple[list[Mark], float]:

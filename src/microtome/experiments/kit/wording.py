@@ -70,8 +70,15 @@ def unit_of(row: TidyRow) -> str:
     return unit
 
 
+def metric_name(metric: str) -> str:
+    """A metric's name in words: cosine spearman."""
+    return metric.replace("_", " ")
+
+
 def score_card(row: TidyRow) -> Card:
     """The score of a row, with its interval and how many rows it is of."""
     interval = between(row.get("value_low"), row.get("value_high"))
     on = f"on {row['n']:,} {unit_of(row)}" if row.get("n") else ""
-    return Card(row["metric"], percent(row["value"]), " ".join(filter(None, (interval, on))))
+    return Card(
+        metric_name(row["metric"]), percent(row["value"]), " ".join(filter(None, (interval, on)))
+    )

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from microtome.experiments.kit import learning
-from microtome.experiments.kit.wording import change, counted, percent
+from microtome.experiments.kit.wording import change, counted, metric_name, percent
 from microtome.values import format_ranges
 from microtome.views import Cell, Curve, Series, Table, TidyRow, TidyRows, View, series_of, table_of
 
@@ -106,7 +106,7 @@ def _price(cut: TidyRow, base: TidyRow) -> str:
         speed = f"{1 / cut['speed']:.1f}× slower"
     smaller = 1 - cut["parameters"] / base["parameters"]
     size = f"{percent(smaller)} smaller" if smaller >= 0 else f"{percent(-smaller)} larger"
-    return f"{changed} of {cut['metric']}, {speed}, {size}"
+    return f"{changed} of {metric_name(cut['metric'])}, {speed}, {size}"
 
 
 def _caveat(cut: TidyRow, wish: Wish) -> str:
