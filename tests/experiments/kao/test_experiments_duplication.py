@@ -155,9 +155,9 @@ def test_the_baseline_is_an_arm_like_the_others_with_as_many_seeds(tmp_path, dat
 
 def test_a_whole_run_decodes_trains_picks_and_speaks(tmp_path):
     folder = save_tiny(tmp_path / "m", "bert", "mlm", with_tokenizer=True)
-    labelled(tmp_path, n=200)
-    data = tmp_path / "single-200-0.jsonl"
-    recipe = {"epochs": 6, "learning_rate": 3e-3, "batch_size": 16}
+    labelled(tmp_path, n=80)
+    data = tmp_path / "single-80-0.jsonl"
+    recipe = {"epochs": 2, "learning_rate": 3e-3, "batch_size": 16}
     done = studied(folder, data, tmp_path / "run", layers=[3, 4], seeds=[0, 1, 2], **recipe)
     rows, part = done.parts[0].rows, done.parts[0]
     decoded = {r["layers"]: r for r in rows if r["stage"] == "decoded"}
