@@ -196,7 +196,7 @@ def test_an_experiment_may_be_on_some_tasks_and_leave_a_model_out(models, tmp_pa
     ]
     wanted = [
         Wanted("decoding", {"readout": "tied", "layers": "4"}, optional=True),
-        Wanted("attention-patterns", tasks=(ACCEPTABILITY,)),
+        Wanted("attention-patterns", {"epochs": 1, "fraction": 16.0}, tasks=(ACCEPTABILITY,)),
     ]
     done = study(subjects, wanted, tmp_path / "run", workers=HERE)
     found = [(part.experiment.name, part.model, part.task) for part in done.parts]
