@@ -326,3 +326,18 @@ def test_a_metric_on_the_axis_is_words():
     curve = Curve("t", "x", "cosine_spearman", (Series("a", (0.0, 1.0), (0.1, 0.2)),))
     marks = draw_curve(curve, SCREEN).marks
     assert "cosine spearman (%)" in [mark.text for mark in marks if isinstance(mark, Label)]
+
+
+def test_cells_of_one_map_have_as_many_digits():
+    cosines = HeatMap("t", "layer", "head", ("0", "1"), ("0",), ((1.0,), (0.93,)), "cosine",
+                      percent=False)  # fmt: skip
+    texts = [mark.text for mark in draw_heat_map(cosines, SCREEN).marks if isinstance(mark, Label)]
+    assert {"1.000", "0.930"} <= {*texts}
+
+
+def test_bars_fit_a_telephone_with_their_names_in_lines():
+    names = tuple(f"micro-{word}" for word in ("paraphrase", "similarity", "sentiment", "answer"))
+    view = Bars("t", "task", "share", names, (BarSeries("a", (0.1, 0.2, 0.3, 0.4)),))
+    drawing = draw_bars(view, Style(326.0))
+    assert drawing.width == 326
+    assert {"micro-", "answer"} <= {m.text for m in drawing.marks if isinstance(m, Label)}

@@ -84,7 +84,7 @@ class Replicated:
         note = self.exhibit.note
         notes = [f"{note[0].upper()}{note[1:]}."] if note else []
         if others := [task for task in self.measured.tasks if task not in self.exhibit.shown_tasks]:
-            papers = " and ".join(self.exhibit.shown_tasks)
+            papers = listed(self.exhibit.shown_tasks)
             notes.insert(0, f"Measured on {', '.join(others)}, in the place of {papers}.")
         return Section(
             name=self.exhibit.name,

@@ -23,7 +23,8 @@ from microtome.report.text import between, is_number, number, plain, shortened, 
 from microtome.views import Bars, BarSeries, ends_at
 
 NARROWEST, WIDEST = 9.0, 46.0  # of a bar, in pixels
-LONGEST_NAME = 110.0
+LONGEST_NAME, LONGEST_PIECE = 110.0, 60.0
+NARROW = 400.0  # of a telephone
 HATCHES = (
     (),
     ((1.0, -1.0),),
@@ -55,7 +56,8 @@ def plot_bars(
     top, width = top + 34, style.width  # the name of the y axis
     n_bars = 1 if view.stacked else max(len(view.series), 1)
     room = _room(view, style, n_bars)
-    names = [_lines_of(plain(name), room - 4, 3 if style.is_paper else 1) for name in view.groups]
+    n_lines = 3 if style.is_paper or style.width < NARROW else 1
+    names = [_lines_of(plain(name), room - 4, n_lines) for name in view.groups]
     bottom = top + plot_height(style)
     height = bottom + BOTTOM + 12 * (max(map(len, names), default=1) - 1)
     right = LEFT + room * len(view.groups)
@@ -84,14 +86,22 @@ def _room(view: Bars, style: Style, n_bars: int) -> float:
     room = (style.width - LEFT - RIGHT) / max(len(view.groups), 1)
     if style.is_paper:
         return room
-    longest = max([width_of(plain(name), 12) + 6 for name in view.groups] + [0.0])
-    return max(room, min(longest, LONGEST_NAME), n_bars * NARROWEST + 12)
+    names, most = [plain(name) for name in view.groups], LONGEST_NAME
+    if style.width < NARROW:  # they have several lines there, too
+        names, most = [piece for name in names for piece in _pieces(name)], LONGEST_PIECE
+    longest = max([width_of(name, 12) + 6 for name in names] + [0.0])
+    return max(room, min(longest, most), n_bars * NARROWEST + 12)
+
+
+def _pieces(name: str) -> list[str]:
+    """What a name may be broken into."""
+    return re.findall(r"[^ _-]+[ _-]*", name) or [name]
 
 
 def _lines_of(name: str, room: float, most: int) -> list[str]:
     """A name in at most so many lines, broken after spaces, hyphens and underscores."""
     lines = [""]
-    for piece in re.findall(r"[^ _-]+[ _-]*", name) or [name]:
+    for piece in _pieces(name):
         if lines[-1] and width_of((lines[-1] + piece).rstrip(), 12) > room and len(lines) < most:
             lines.append("")
         lines[-1] += piece

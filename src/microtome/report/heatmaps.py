@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from microtome.report.drawing import Drawing, Label, Mark, Outline, Style, box
 from microtome.report.palette import N_STEPS
-from microtome.report.text import is_number, number, plain, shortened, width_of
+from microtome.report.text import is_number, number, plain, shortened, signed, width_of
 from microtome.views import HeatMap, View
 
 TOP = 42
@@ -122,6 +122,8 @@ def _texts(view: HeatMap) -> list[list[str]]:
 def _short(view: HeatMap, value: float | None) -> str:
     if value is None or not is_number(value):
         return ""
+    if not view.percent and all(v == 0 or 0.1 <= abs(v) <= 1 for v in known_values(view)):
+        return signed(f"{value:.3f}", plus=view.diverging)  # cosines: as many digits in all cells
     return number(value, percent=view.percent, plus=view.diverging)
 
 
