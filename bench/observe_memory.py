@@ -21,6 +21,7 @@ from transformers import BertConfig, BertForMaskedLM, BertForSequenceClassificat
 import workloads
 from measuring import Bar, Row, finish, options, peak_mb
 from microtome.observe import HeadMeans, decode, reductions, stream, sweep
+from microtome.threads import FEW_COMPILED
 
 SMALL = {
     "hidden_size": 256,
@@ -80,7 +81,8 @@ def in_own_process(call: str) -> tuple[float, float]:
     )
     # glibc keeps freed memory for later; with fixed thresholds blocks go back at once, and the
     # high-water mark shows what was in use.
-    fixed = os.environ | {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"}
+    thresholds = {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"}
+    fixed = os.environ | FEW_COMPILED | thresholds
     command, started = [sys.executable, "-c", code], time.perf_counter()
     done = subprocess.run(command, check=True, capture_output=True, text=True, env=fixed)
     return float(done.stdout.split()[-1]), time.perf_counter() - started

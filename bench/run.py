@@ -1,6 +1,9 @@
 """All benchmarks, one process each: ``make bench``. Prints one table; fails where a bar is missed.
 
-python bench/run.py [--only NAME] [--json] [--threads N] [--clock wall|cpu] [--rounds N]
+python bench/run.py [--only NAME] [--json] [--threads N] [--clock wall|cpu] [--rounds N] [--busy]
+
+With ``--busy`` J1, J2 and J5 are run alone and then next to one spinning process: how much of each
+quiet ratio is left (60 % is wanted).
 """
 
 from __future__ import annotations
@@ -10,8 +13,12 @@ import json
 import subprocess
 import sys
 import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+from microtome.threads import prepare
 
 FOLDER = Path(__file__).resolve().parent
 
@@ -33,12 +40,17 @@ BENCHMARKS = (
     Benchmark("observe_decode", "decoding of every depth (J2)"),
     Benchmark("observe_attention", "attention statistics (J3)"),
     Benchmark("observe_memory", "memory while the data grow"),
+    Benchmark("observe_growth", "time and memory by rows, lengths and layers (J10)"),
     Benchmark("explorer", "an edit on the explorer's page"),
     Benchmark("training_probes", "frozen probing on cached states (J4)"),
     Benchmark("training_steps", "fine-tuning steps (J5)"),
     Benchmark("training_healing", "healing a cut embedder (J6)"),
+    Benchmark("startup", "the help, and the first line of a command", timed=False),
     Benchmark("runs_overhead", "what the machinery of runs costs", timed=False),
 )
+
+BUSY = ("observe_sweep", "observe_decode", "training_steps")
+KEPT = 0.6  # of the quiet ratio, next to a busy process: wanted, and reported
 
 
 def run(one: Benchmark, passed: list[str]) -> dict:
@@ -74,10 +86,50 @@ def shown(document: dict) -> str:
     return f"{title}\n{body}{failure}\n"
 
 
+@contextmanager
+def busy_process() -> Iterator[None]:
+    """One process that only spins, for as long as this lasts."""
+    spinning = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    try:
+        yield
+    finally:
+        spinning.kill()
+        spinning.wait()
+
+
+def beside_a_busy_process(names: Sequence[str], passed: list[str]) -> list[dict]:
+    """Each benchmark alone, then busy: its ratios in both, and the share that is left."""
+    found = []
+    for one in (one for one in BENCHMARKS if one.name in names):
+        print(f"{one.name}: alone, then busy", file=sys.stderr)
+        quiet = run(one, passed)
+        with busy_process():
+            busy = run(one, passed)
+        for alone, beside in zip(quiet.get("rows", []), busy.get("rows", []), strict=True):
+            for rival, ratio in alone["ratios"].items():
+                kept = beside["ratios"][rival] / ratio
+                found.append({"work": alone["work"], "rival": rival, "quiet": ratio,
+                              "busy": beside["ratios"][rival], "kept": kept})  # fmt: skip
+    return found
+
+
+def busy_table(found: Sequence[dict]) -> str:
+    """The shares as a Markdown table."""
+    lines = ["| work | rival | alone | busy | left |", "|---|---|---|---|---|"]
+    for row in found:
+        short = "" if row["kept"] >= KEPT else f" (wanted: {KEPT:.0%})"
+        lines.append(
+            f"| {row['work']} | {row['rival']} | {row['quiet']:.1f}× | {row['busy']:.1f}×"
+            f" | {row['kept']:.0%}{short} |"
+        )
+    return "\n".join(lines)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", choices=[one.name for one in BENCHMARKS], action="append")
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--busy", action="store_true", help="next to one spinning process")
     for option in ("--threads", "--clock", "--rounds"):
         parser.add_argument(option)
     given = parser.parse_args()
@@ -87,6 +139,11 @@ def main() -> None:
         if (value := getattr(given, option)) is not None
         for part in (f"--{option}", value)
     ]
+    prepare()  # as the command line does: the benchmarks' processes inherit it
+    if given.busy:
+        found = beside_a_busy_process(given.only or BUSY, passed)
+        print(json.dumps(found) if given.json else busy_table(found))
+        return
     documents = []
     for one in BENCHMARKS:
         if given.only and one.name not in given.only:

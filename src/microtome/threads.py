@@ -1,4 +1,4 @@
-"""How many threads compute, and how they wait; decided before torch is loaded. No torch here.
+"""How many threads compute, how they wait, what they keep; decided before torch loads. No torch.
 
 OpenMP reads its variables once, when torch loads it. Left alone, its threads spin while they wait
 for each other: next to another busy process they spin on the core that they are waiting for. Asleep
@@ -23,15 +23,18 @@ COUNTS = (
 # process could use. Alone 0.97 to 1.02 of spinning's time, where none at all takes up to 1.66; next
 # to a busy process 0.72 to 1.03 (bench/threads.py, docs/performance.md). 10000 helps nobody there.
 SHORT_SPIN = {"GOMP_SPINCOUNT": "2000"}
+# oneDNN compiles code for every number of rows that it multiplies, which takes a millisecond and
+# 0.7 MB, and keeps 1,024 of them unless told otherwise. A chunk of texts needs about ten.
+FEW_COMPILED = {"ONEDNN_PRIMITIVE_CACHE_CAPACITY": "32", "LRU_CACHE_CAPACITY": "32"}
 POLICIES = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME")
 _SYSTEM = Path("/")
 _set_here: dict[str, str] = {}  # defaults of ours, which aren't a user's wish
 
 
 def prepare() -> None:
-    """Set what OpenMP reads in this process: a short spin, and no more threads than cores.
+    """Set what OpenMP and oneDNN read in this process: a short spin, as many threads as cores.
 
-    To be called before torch is imported; afterwards it changes nothing. What the user has set
+    Few compiled products are kept. To be called before torch is imported; afterwards it changes nothing. What the user has set
     stays as it is.
     """
     chosen = waiting(os.environ)
@@ -39,6 +42,8 @@ def prepare() -> None:
         chosen |= {name: str(n_cores()) for name in COUNTS if name not in os.environ}
     _set_here.update(chosen)
     os.environ.update(chosen)
+    for name, value in FEW_COMPILED.items():
+        os.environ.setdefault(name, value)
 
 
 def waiting(environment: Mapping[str, str]) -> dict[str, str]:
