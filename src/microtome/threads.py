@@ -34,8 +34,8 @@ _set_here: dict[str, str] = {}  # defaults of ours, which aren't a user's wish
 def prepare() -> None:
     """Set what OpenMP and oneDNN read in this process: a short spin, as many threads as cores.
 
-    Few compiled products are kept. To be called before torch is imported; afterwards it changes nothing. What the user has set
-    stays as it is.
+    Few compiled products are kept. To be called before torch is imported; afterwards it changes
+    nothing. What the user has set stays as it is.
     """
     chosen = waiting(os.environ)
     if n_cores() < _n_visible():  # a quota that OpenMP doesn't know of
