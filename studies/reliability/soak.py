@@ -4,7 +4,7 @@ python studies/reliability/soak.py [--minutes 60] [--pause 20] [--json F]
 
 Four processes work at once, each for the whole time: an explorer that a page uses, runs with a
 worker, examinations, and runs on Ray, each of those in a process of its own (a process that joins
-and leaves Ray keeps sockets: Ray's). After every round and a pause each is looked at: memory, open
+and leaves Ray keeps three sockets). After every round and a pause each is looked at: memory, open
 files, threads, sockets, processes that it started, and what lies in its temporary folder. The first
 quarter of the rounds fills what is kept; after it nothing may grow. Exit 1 if anything did.
 """
