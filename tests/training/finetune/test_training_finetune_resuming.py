@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -74,34 +75,66 @@ def test_a_killed_finetuning_that_keeps_the_best_ends_bit_equal(model, tmp_path)
     assert whole.scores[whole.primary].value == max(values)
 
 
-def finetune_and_die(place, model, *, after_step, recipe=RECIPE, **options):
-    """A real SIGKILL after a step, in another process; gives the names of the stored states."""
-    code = (
-        "import os, signal, sys\n"
-        f"sys.path.insert(0, {str(Path(__file__).parents[2])!r})\n"
-        "from pathlib import Path\n"
-        "import torch\n"
-        f"torch.set_num_threads({torch.get_num_threads()})\n"
-        "from microtome.training.finetune.finetuning import finetune\n"
-        "from microtome.training.recipe import Recipe\n"
-        "from support.training_rows import rows\n"
-        f"place = Path({str(place)!r})\n"
-        "train, dev = rows(place, n=30), rows(place, n=12, seed=1)\n"
-        f"recipe = Recipe(**{recipe.as_json()!r})\n"
-        "def progress(step):\n"
-        f"    if step.step == {after_step}: os.kill(os.getpid(), signal.SIGKILL)\n"
-        f"finetune(Path({str(model)!r}), train, dev, recipe=recipe, out=place / 'cut',"
-        f" progress=progress, **{options!r})\n"
+# A process that has loaded everything and computed nothing: each fine-tuning is a fork of it.
+NURSERY = """
+import json, os, signal, sys
+from pathlib import Path
+
+sys.path.insert(0, sys.argv[1])
+import torch
+from microtome.training.finetune.finetuning import finetune
+from microtome.training.recipe import Recipe
+from support.training_rows import rows
+
+
+def finetune_and_die(place, model, n_threads, after_step, recipe, options):
+    def progress(step):
+        if step.step == after_step:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    torch.set_num_threads(n_threads)
+    place, recipe = Path(place), Recipe(**recipe)
+    train, dev = rows(place, n=30), rows(place, n=12, seed=1)
+    finetune(
+        Path(model), train, dev, recipe=recipe, out=place / "cut", progress=progress, **options
     )
-    killed = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
-    assert killed.returncode == -9, killed.stderr.decode()
+
+
+for line in sys.stdin:
+    child = os.fork()
+    if child == 0:
+        try:
+            finetune_and_die(*json.loads(line))
+        except Exception:
+            sys.excepthook(*sys.exc_info())
+        os._exit(1)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def nursery():
+    command = [sys.executable, "-c", NURSERY, str(Path(__file__).parents[2])]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        yield process
+        process.stdin.close()
+
+
+def finetune_and_die(nursery, place, model, *, after_step, recipe=RECIPE, **options):
+    """A real SIGKILL after a step, in another process; gives the names of the stored states."""
+    n_threads = torch.get_num_threads()
+    asked = [str(place), str(model), n_threads, after_step, recipe.as_json(), options]
+    print(json.dumps(asked), file=nursery.stdin, flush=True)
+    assert nursery.stdout.readline() == "-9\n"
     return sorted(path.parent.name for path in (place / "cut.finetuning").glob("[!.]*/*.json"))
 
 
-def test_a_kill_in_the_middle_of_a_step_loses_the_epoch_only(model, tmp_path):
+def test_a_kill_in_the_middle_of_a_step_loses_the_epoch_only(nursery, model, tmp_path):
     train, dev = rows(tmp_path, n=30), rows(tmp_path, n=12, seed=1)
     whole = finetune(model, train, dev, recipe=RECIPE, out=tmp_path / "whole")
-    assert finetune_and_die(tmp_path, model, after_step=7) == ["epoch-0001"]
+    assert finetune_and_die(nursery, tmp_path, model, after_step=7) == ["epoch-0001"]
     resumed = finetune(model, train, dev, recipe=RECIPE, out=tmp_path / "cut")
     assert same_weights(resumed.model, whole.model)
 
@@ -110,14 +143,14 @@ def test_a_kill_in_the_middle_of_a_step_loses_the_epoch_only(model, tmp_path):
     ("after_step", "stored"), [(3, "epoch-0000-step-0000002"), (7, "epoch-0001-step-0000002")]
 )
 def test_a_kill_within_an_epoch_loses_the_steps_since_the_last_minutes_only(
-    after_step, stored, model, tmp_path
+    after_step, stored, nursery, model, tmp_path
 ):
     """Four steps an epoch; a state is due after each. Bit for bit as if nothing had happened."""
     train, dev = rows(tmp_path, n=30), rows(tmp_path, n=12, seed=1)
     recipe = RECIPE.but(keep="best", layerdrop=0.3)
     whole = finetune(model, train, dev, recipe=recipe, out=tmp_path / "whole")
     states = finetune_and_die(
-        tmp_path, model, after_step=after_step, recipe=recipe, save_minutes=0.0
+        nursery, tmp_path, model, after_step=after_step, recipe=recipe, save_minutes=0.0
     )
     assert states == [stored]
     seen: list[Step] = []
