@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamps
 # constraints.txt holds the versions that are tested.
 INSTALL := pip install --quiet --disable-pip-version-check --constraint constraints.txt
+# In the order of tests/conftest.py.
+BY_FILE := --dist loadfile --no-loadscope-reorder
 CODE := src tests bench studies tools docs
 export HF_HUB_OFFLINE ?= 1
 export TOKENIZERS_PARALLELISM ?= false
@@ -16,10 +18,10 @@ demo: $(STAMP)/run
 
 # Two workers of one thread each: on two cores, more threads would only get in each other's way.
 test: $(STAMP)/test
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile -m "not studies" --durations=15
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 $(BY_FILE) -m "not studies" --durations=15
 
 fast: $(STAMP)/test
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile -m "not real and not studies"
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 $(BY_FILE) -m "not real and not studies"
 
 real: $(STAMP)/test
 	$(BIN)/pytest -m "real and not studies"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import shutil
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,13 @@ settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 
 ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items):
+    """Files of few tests first: theirs are long. Short ones keep both workers busy to the end."""
+    n_tests = Counter(item.path for item in items)
+    items.sort(key=lambda item: n_tests[item.path])
 
 
 def pytest_collection_finish():
