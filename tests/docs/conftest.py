@@ -40,11 +40,6 @@ def save_model(folder: Path, n_layers: int, head: str) -> None:
     tokenizer.save_pretrained(folder)
 
 
-@pytest.fixture(autouse=True, scope="module")
-def pdf_files():
-    """Reports have them here."""
-
-
 @pytest.fixture(scope="session")
 def things(tmp_path_factory):
     """What every page's folder has, made once."""

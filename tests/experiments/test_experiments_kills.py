@@ -94,6 +94,7 @@ def runs(tmp_path_factory):
     undisturbed, killed = folder / "undisturbed", folder / "killed"
     places = [str(p) for p in (undisturbed, killed, model)]
     command = [sys.executable, "-c", DRIVER, *places, "--data", str(data)]
+    command += ["--epochs", "3"]
     settings = {"MICROTOME_CACHE": str(folder / "cache"), "OMP_NUM_THREADS": "1"}
     done = subprocess.run(
         command, env=os.environ | settings, capture_output=True, text=True, check=False
