@@ -51,7 +51,7 @@ def test_people_are_told_which_figures_there_are(stored, tmp_path, capsys, monke
     assert run(["report", str(stored), "--figures-only", "--out", str(tmp_path)]) == 0
     printed = capsys.readouterr()
     made = sorted(path.name for path in tmp_path.iterdir())
-    assert re.findall(r"[\w-]+\.(?:svg|pdf|csv)", printed.out.replace("\n", "")) == made
+    assert re.findall(r"[\w-]+\.(?:svg|pdf|csv)", printed.out) == made
     assert any(name.endswith(".pdf") for name in made) == has_pdf
     assert ("microtome-lab[pdf]" in printed.err) != has_pdf
 

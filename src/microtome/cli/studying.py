@@ -296,5 +296,5 @@ def report(
     show(
         {**({"runs": runs} if several else {"run": runs[0]}), **made},
         as_json=json,
-        for_people=lambda console: console.print(told, markup=False),
+        for_people=lambda console: console.print(told, markup=False, soft_wrap=True),
     )
