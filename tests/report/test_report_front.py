@@ -8,7 +8,8 @@ from html import unescape
 
 import pytest
 
-from microtome.report import html_of
+from microtome.papers.comparison import Reported
+from microtome.report import Page, Section, html_of, write
 from microtome.report.rendering import page_html
 from microtome.report.text import between, sentences
 from microtome.report.writing import Content
@@ -145,3 +146,16 @@ def test_hostile_cards_are_text(page):
     made = rendered(replace(page, headline=said))
     assert bad not in made
     assert made.count("&lt;script&gt;alert(1)&lt;/script&gt;") == 1 + 9 + 1
+
+
+def test_a_claim_is_said_once_above_its_models(tmp_path):
+    lines = tuple(
+        Reported("last layers", "hardly matter", words, "section 4", "holds", "", "last", about)
+        for about, words in (("bert on sst2", "so it is"), ("albert on sst2", "and so here"))
+    )
+    section = Section("a", "Do they?", "A paper", "done", "They don't.", reported=lines)
+    html = write(Page("t", "m", "t", (), (section,)), tmp_path).read_text()
+    assert html.count("hardly matter") == html.count("section 4") == 1
+    places = [html.index(text) for text in ("hardly matter", "so it is", "and so here")]
+    assert places == sorted(places)
+    assert html.count("✓ holds") == 2
