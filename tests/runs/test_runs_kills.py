@@ -55,10 +55,13 @@ def wait_for(condition, seconds: float = 60.0) -> None:
         time.sleep(0.002)
 
 
-def kill_at_a_moment(folder: Path, log: Path, draw: random.Random) -> set[str]:
+def kill_at_a_moment(
+    folder: Path, log: Path, draw: random.Random
+) -> tuple[set[str], list[psutil.Process]]:
     """Start a driver, kill -9 it a little after a random piece of progress; what it had stored.
 
     The moment follows what the driver has done, so that a slow machine gets as far as a fast one.
+    Its workers, given back too, may live a little longer.
     """
     n_begun, n_more = len(begun(log)), draw.choice([0, 1, 1, 2, 3])
     driver = start_driver(folder, log, stderr=subprocess.DEVNULL)
@@ -68,8 +71,9 @@ def kill_at_a_moment(folder: Path, log: Path, draw: random.Random) -> set[str]:
         else:  # while it comes up
             time.sleep(draw.uniform(0.0, 0.3))
         time.sleep(draw.uniform(0.0, 1.5 * SECONDS))
+        workers = psutil.Process(driver.pid).children(recursive=True)
         driver.kill()
-    return stored(folder)
+    return stored(folder), workers
 
 
 def test_twenty_kills_tear_nothing_repeat_nothing_and_change_nothing(tmp_path):
@@ -77,10 +81,11 @@ def test_twenty_kills_tear_nothing_repeat_nothing_and_change_nothing(tmp_path):
     draw = random.Random(20)
     for _ in range(N_KILLS):
         n_begun, before = len(begun(log)), stored(folder)
-        after = kill_at_a_moment(folder, log, draw)
+        after, workers = kill_at_a_moment(folder, log, draw)
         assert before <= after, "a stored record is gone"
         assert not before & set(begun(log)[n_begun:]), "a finished trial was run again"
     assert len(stored(folder)) < N_TRIALS, "the kills came too late to mean anything"
+    assert not psutil.wait_procs(workers, timeout=20)[1]  # one of them may have begun another trial
     n_begun, before = len(begun(log)), stored(folder)
     with start_driver(folder, log, stderr=subprocess.DEVNULL) as driver:
         assert driver.wait() == 0
