@@ -40,7 +40,6 @@ BENCHMARKS = (
     Benchmark("observe_decode", "decoding of every depth (J2)"),
     Benchmark("observe_attention", "attention statistics (J3)"),
     Benchmark("observe_memory", "memory while the data grow"),
-    Benchmark("observe_growth", "time and memory by rows, lengths and layers (J10)"),
     Benchmark("explorer", "an edit on the explorer's page"),
     Benchmark("training_probes", "frozen probing on cached states (J4)"),
     Benchmark("training_steps", "fine-tuning steps (J5)"),
