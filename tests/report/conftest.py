@@ -269,11 +269,6 @@ def made_page(text) -> Page:
     )
 
 
-@pytest.fixture(autouse=True, scope="module")
-def pdf_files():
-    """Reports have them here."""
-
-
 @pytest.fixture(scope="session")
 def page() -> Page:
     return made_page(lambda words: words)
@@ -309,8 +304,8 @@ def hostile_page() -> Page:
     return made_page(hostile)
 
 
-@pytest.fixture(scope="session")
-def written(page, hostile_page, tmp_path_factory):
+@pytest.fixture(scope="module")
+def written(page, hostile_page, tmp_path_factory, pdf_files):
     """Both reports, written once: the path of the page by name."""
     folder = tmp_path_factory.mktemp("reports")
     return {

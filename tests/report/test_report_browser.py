@@ -8,6 +8,8 @@ from microtome.report import Page, write
 from microtome.report.text import plain, sentences
 from microtome.views import SHOWN_ROWS, Table
 
+PATIENCE = 120_000  # milliseconds: a busy machine must not fail a test
+
 
 class Watched:
     """A page that is open, and everything it did."""
@@ -20,6 +22,7 @@ class Watched:
             java_script_enabled=script,
         )
         self.page = self.context.new_page()
+        self.page.set_default_timeout(PATIENCE)
         self.requests: list[str] = []
         self.problems: list[str] = []
         self.page.on("request", lambda r: self.requests.append(r.url))

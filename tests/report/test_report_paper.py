@@ -22,6 +22,11 @@ X = tuple(map(float, range(6)))
 NAMES = tuple(map(str, range(24)))
 
 
+@pytest.fixture(autouse=True, scope="module")
+def pdf_files():
+    """Reports have them here."""
+
+
 def lines(n, *, apart=0.1, interval=0.05, title="The title"):
     """Curves of so many series, one above the other."""
 
