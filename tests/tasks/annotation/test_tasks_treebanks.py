@@ -152,3 +152,9 @@ def test_the_english_web_treebank_is_read_whole(shared_data, name, n_sentences):
         assert sentence.text == given.removeprefix("# text = ").rstrip()
         for word in sentence.words:
             assert 0 <= word.start < word.stop <= len(sentence.text)
+
+
+def test_a_word_that_begins_with_white_space_is_refused():
+    rows = ["1\tw\t_\tX\t_\t_\t0\tdep\t_\t_", "2\t\x0bw\t_\tX\t_\t_\t1\tdep\t_\t_"]
+    with pytest.raises(DataError, match="begins with white space"):
+        list(parse_conllu("\n".join(rows) + "\n\n"))

@@ -243,7 +243,9 @@ def _placed(
     starts = _starts(text, [form for _, form, _ in tokens])
     if starts is None:
         text, starts = built, _starts(built, [form for _, form, _ in tokens])
-    assert starts is not None
+    if starts is None:
+        forms = " ".join(form for _, form, _ in tokens)
+        raise DataError(f"a word of {forms[:100]!r} begins with white space", "correct the file")
     placed = [
         word
         for (inside, form, _), start in zip(tokens, starts, strict=True)
