@@ -79,6 +79,7 @@ def token(numbers: str) -> str:
         ("# text = nothing\n\n", 1, "got no words"),
         (line(1) + "\n" + line(1) + "2-1\ta\t_\t_\t_\t_\t_\t_\t_\t_\n" + line(2), 4, "got 2-1"),
         ("1-3\ta\t_\t_\t_\t_\t_\t_\t_\t_\n" + line(1), 2, "within 1 words, got 1-3"),
+        (token("1-2").replace("\ta\t", "\t\t") + line(1) + line(2), 1, "expected a form, got none"),
         (token("1-2") + token("1-2") + line(1) + line(2), 2, "range from word 1 on, got 1-2"),
         (token("1-3") + line(1) + token("2-3") + line(2) + line(3), 3, "from word 2 on, got 2-3"),
         (line(1, head="9" * 5_000), 1, "whole number as head, got '999"),

@@ -19,6 +19,7 @@ N_COLUMNS = 10
 # Nine digits are enough, and Python refuses to read numbers of thousands.
 _WORD_ID = re.compile(r"[1-9][0-9]{0,8}")
 _RANGE_ID = re.compile(r"([1-9][0-9]{0,8})-([1-9][0-9]{0,8})")
+_NO_FORM = "expected a form, got none"
 _EMPTY_ID = re.compile(r"[0-9]{1,9}\.[1-9][0-9]{0,8}")
 _HEAD = re.compile(r"[0-9]{1,9}")
 # One piece after another: a pattern with both brackets would try every start of a long name.
@@ -174,6 +175,8 @@ def _sentence(block: list[tuple[int, str]], name: str) -> Sentence:
                     number,
                     f"expected a range from word {len(words) + 1} on, got {identifier}",
                 )
+            if not columns[1]:
+                _refuse(name, number, _NO_FORM)
             ranges.append(Range(first, last, columns[1], columns[9]))
         elif _WORD_ID.fullmatch(identifier) and int(identifier) == len(words) + 1:
             words.append(_word(columns, name, number))
@@ -186,7 +189,7 @@ def _sentence(block: list[tuple[int, str]], name: str) -> Sentence:
 def _word(columns: list[str], name: str, number: int) -> Word:
     _, form, lemma, upos, xpos, feats, head, relation, deps, misc = columns
     if not form:
-        _refuse(name, number, "expected a form, got none")
+        _refuse(name, number, _NO_FORM)
     if head != "_" and not _HEAD.fullmatch(head):
         _refuse(name, number, f"expected a whole number as head, got {head!r}")
     parent = None if head == "_" else int(head)
