@@ -1,14 +1,17 @@
 """J10: how time and memory grow with rows, with their lengths, and with the layers.
 
 Small models do it, in processes of their own of one thread each, as many at a time as there are
-threads. Seconds are CPU time. An exponent is the slope of log seconds by log size over the range:
-1 is as many times as much as there is more. Memory is above model and texts, at its peak; what an
-answer holds grows with the rows and is told apart. A model of 24 × 1024 is run once.
+threads. Seconds are CPU time. An exponent is the slope of log seconds by log size between the two
+largest sizes, where what every call costs no longer counts: 1 is as many times as much as there is
+more. Memory is above model and texts, at its peak, between the same two: a few hundred rows don't
+fill a chunk. What an answer holds grows with the rows and is told apart. A model of 24 × 1024 is
+run once.
 """
 
 from __future__ import annotations
 
 import ctypes
+import math
 import multiprocessing
 import time
 from collections.abc import Callable
@@ -96,8 +99,9 @@ def taken(job: str, size: Size) -> Taken:
 
 
 def exponent(sizes: tuple[int, ...], seconds: list[float]) -> float:
-    """The slope of log seconds by log size."""
-    return float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
+    """The slope of log seconds by log size, between the two largest."""
+    (before, after), (one, other) = sizes[-2:], seconds[-2:]
+    return math.log(other / one) / math.log(after / before)
 
 
 def growth(job: str, what: str, sizes: tuple[int, ...], found: list[Taken]) -> Row:
@@ -111,7 +115,7 @@ def growth(job: str, what: str, sizes: tuple[int, ...], found: list[Taken]) -> R
     if what == "rows":
         own = [one.peak - one.answer for one in found]
         row.notes += f", {found[-1].answer:.1f} MB of it the answer"
-        row.bars = [Bar("memory", own[-1] / own[0], FLAT, at_least=False, asserted=False)]
+        row.bars = [Bar("memory", own[-1] / own[-2], FLAT, at_least=False, asserted=False)]
     return row
 
 
