@@ -11,11 +11,11 @@ import itertools
 import tempfile
 from pathlib import Path
 
-from measuring import Bar, Clock, Row, finish, options
+from kit.measuring import Bar, Clock, Row, finish, options
+from kit.workloads import classifier
 from microtome.explorer.session import Session, SessionRequest
 from microtome.models import load_tokenizer
 from microtome.tasks import DataSpec
-from workloads import classifier
 
 TEXT = "The engineer did not like the bridge, but the mayor praised it at length."
 EDITS = ("remove(2)", "disable(9.3)", "remove(10)", "remove(5) | disable(1.7)", "duplicate(6)")

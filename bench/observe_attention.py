@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-import rivals
-import workloads
-from measuring import Bar, Clock, Row, finish, options
+from kit import rivals, workloads
+from kit.measuring import Bar, Clock, Row, finish, options
 from microtome.observe import HeadMeans, Texts, reductions, stream
 
 

@@ -13,9 +13,8 @@ import numpy as np
 import torch
 from torch import nn
 
-import rivals
-import workloads
-from measuring import Bar, Clock, Row, finish, options, peak_mb
+from kit import rivals, workloads
+from kit.measuring import Bar, Clock, Row, finish, options, peak_mb
 from microtome.observe.layer_orders import predict_orders
 
 N_TEXTS, N_LAYERS = 24, 12

@@ -10,9 +10,8 @@ from functools import partial
 
 import torch
 
-import rivals
-import workloads
-from measuring import Bar, Clock, Row, finish, options
+from kit import rivals, workloads
+from kit.measuring import Bar, Clock, Row, finish, options
 from microtome.families import adapt
 from microtome.observe import decode, readout_of
 from microtome.observe.scanning import VocabularyScan

@@ -8,10 +8,10 @@ from __future__ import annotations
 import numpy as np
 from sentence_transformers import SentenceTransformer
 
-from measuring import Bar, Clock, Row, finish, options, peak_mb
+from kit.measuring import Bar, Clock, Row, finish, options, peak_mb
+from kit.workloads import embedder, long_texts, sentences
 from microtome import load, load_tokenizer
 from microtome.observe.embedding import embed
-from workloads import embedder, long_texts, sentences
 
 N_SHORT, N_LONG, LONG = 1024, 64, 256
 

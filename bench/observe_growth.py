@@ -21,8 +21,8 @@ import numpy as np
 import torch
 from transformers import BertConfig, BertForMaskedLM, BertForSequenceClassification
 
-import workloads
-from measuring import Bar, Row, finish, options, peak_mb
+from kit import workloads
+from kit.measuring import Bar, Row, finish, options, peak_mb
 from microtome.observe import HeadMeans, decode, reductions, stream, sweep
 from microtome.observe.layer_orders import predict_orders
 

@@ -16,9 +16,8 @@ import numpy as np
 import torch
 from transformers import BertConfig, BertModel, PreTrainedModel
 
-import rivals
-import workloads
-from measuring import Bar, Clock, Row, finish, options
+from kit import rivals, workloads
+from kit.measuring import Bar, Clock, Row, finish, options
 from microtome import load, load_tokenizer
 from microtome.families.embedder import Embedder, attach_embedder
 from microtome.observe import Sweep, Texts, sweep

@@ -13,9 +13,8 @@ from functools import partial
 import numpy as np
 import torch
 
-import rivals
-import workloads
-from measuring import Bar, Clock, Row, finish, options
+from kit import rivals, workloads
+from kit.measuring import Bar, Clock, Row, finish, options
 from microtome.observe import Sweep, Texts, sweep
 
 BATCH = 32

@@ -67,7 +67,7 @@ def run(one: Benchmark, passed: list[str]) -> dict:
 
 def shown(document: dict) -> str:
     """A document as a table: its rows, or its plain figures."""
-    from measuring import Bar, Row, table
+    from kit.measuring import Bar, Row, table
 
     title = f"## {document['benchmark']} ({document['total_seconds']:.0f} s)"
     if "rows" in document:

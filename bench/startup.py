@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 
-from measuring import Bar, Row, finish
+from kit.measuring import Bar, Row, finish
 
 COMMANDS = (
     # what, arguments, seconds to the first line, whether the bar fails the run

@@ -27,14 +27,14 @@ from sentence_transformers.sentence_transformer.losses import MSELoss
 from torch import nn
 from transformers import PrinterCallback
 
-from measuring import Bar, Clock, Row, finish, options, peak_mb
+from kit.measuring import Bar, Clock, Row, finish, options, peak_mb
+from kit.workloads import embedder, mixed_sentences, sentences
 from microtome import Keep, load, load_tokenizer
 from microtome.observe.products import is_worthwhile
 from microtome.tasks import DataSpec, open_data
 from microtome.training.distil.texts import LessonTexts
 from microtome.training.finetune.loop import train
 from microtome.training.recipe import Recipe, Seeds
-from workloads import embedder, mixed_sentences, sentences
 
 BATCH, N_STEPS, LAYERS, RATE = 64, 4, (0, 3, 5), 3e-4
 

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-import workloads
+from kit import workloads
 from microtome.training.finetune.loop import train
 from microtome.training.recipe import Seeds
 from training_steps import BATCH, RECIPE, examples

@@ -14,9 +14,8 @@ import numpy as np
 import torch
 from transformers import BertModel
 
-import rivals
-import workloads
-from measuring import Bar, Clock, Row, finish, options, peak_mb
+from kit import rivals, workloads
+from kit.measuring import Bar, Clock, Row, finish, options, peak_mb
 from microtome.observe.texts import select_texts
 from microtome.training.probe.fitting import fit_paper
 from microtome.training.probe.probes import PAPER

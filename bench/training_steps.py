@@ -9,9 +9,8 @@ import numpy as np
 import torch
 from transformers import BertForSequenceClassification, PrinterCallback, Trainer, TrainingArguments
 
-import rivals
-import workloads
-from measuring import Bar, Clock, Row, finish, options, peak_mb
+from kit import rivals, workloads
+from kit.measuring import Bar, Clock, Row, finish, options, peak_mb
 from microtome.families import adapt
 from microtome.observe.products import is_worthwhile
 from microtome.observe.texts import select_texts

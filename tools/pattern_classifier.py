@@ -59,8 +59,8 @@ def rate(n_texts: int, path: Path, *, base: bool) -> None:
     all-MiniLM has 72 heads; ``base`` is BERT-base's shape with random weights, 144 heads.
     """
     sys.path.append(str(Path(__file__).resolve().parents[1] / "bench"))
-    import workloads
-    from measuring import peak_mb
+    from kit import workloads
+    from kit.measuring import peak_mb
 
     model = workloads.classifier("base") if base else load(resolve("minilm").path)
     classifier = load_classifier(path)

@@ -20,7 +20,7 @@ from microtome.models.source import minilm_folder
 from microtome.observe import Texts, Vocabulary
 from microtome.tasks import DataSpec, open_data
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 SHARED = Path(os.environ.get("MICROTOME_TEST_DATA", ROOT.parent / "shared"))
 SHAPES = {
     "base": {

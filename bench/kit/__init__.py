@@ -1,0 +1,1 @@
+"""What the benchmarks share: workloads, rivals, and how they are measured."""
