@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -81,13 +81,15 @@ def examined(shape: str, n_rows: int, folder: Path) -> Row:
     parts = json.loads(done.stdout)["parts"]
     assert all(part["status"] == "done" for part in parts), parts
     result = open_run(folder / "run")
-    of_part = Counter[str]()
+    of_part: dict[str, float] = defaultdict(float)
     for record in result.records.values():
         of_part[record.name.split(".")[0]] += record.cpu_seconds
     n_layers = int(workloads.SHAPES[shape]["num_hidden_layers"])
     swept = [row for row in result.rows if row["experiment"] in ("layer-removal", "head-disabling")]
     needed = passes([row for row in swept if row["primary"]], n_layers)
-    notes = ", ".join(f"{part} {taken:.0f}" for part, taken in of_part.most_common())
+    notes = ", ".join(
+        f"{part} {taken:.0f}" for part, taken in sorted(of_part.items(), key=lambda one: -one[1])
+    )
     row = Row(f"J9 an examination, {shape}, {n_rows} rows", seconds)
     row.rivals["plain loop of the same cuts and heads"] = needed * plain_seconds(shape)
     row.notes = f"CPU seconds: {notes}; the plain loop passes over all rows {needed / n_rows:.0f}×"
