@@ -31,7 +31,7 @@ check: $(STAMP)/test
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/mypy
 	$(BIN)/codespell README.md CONTRIBUTING.md CHANGELOG.md SECURITY.md docs src/microtome --skip "*.js,*.html,*/embedded/*"
-	$(BIN)/pytest -q tests/test_imports.py tests/test_packaging.py
+	$(BIN)/pytest -q tests/test_imports.py tests/test_packaging.py tests/test_docs.py::test_links_between_pages_lead_somewhere
 
 format: $(STAMP)/test
 	$(BIN)/ruff format $(CODE)
@@ -54,8 +54,12 @@ studies: $(STAMP)/test
 	$(BIN)/python studies/singh.py
 	$(BIN)/python studies/kovaleva.py
 	$(BIN)/python studies/mpnet.py $(MICROTOME_MPNET)
-	$(BIN)/python studies/trimming.py sst2 --rival
-	$(BIN)/python studies/trimming.py mrpc --rival
+	$(BIN)/python studies/trimming_texts.py sentences build/sentences.txt
+	$(BIN)/python studies/trimming_texts.py phrases build/phrases.txt
+	$(BIN)/python studies/trimming.py stsb --text build/sentences.txt --steps 200 --layers 3 --rival 3
+	$(BIN)/python studies/trimming.py sst2 --text build/phrases.txt --steps 600 --layers 3 --rival 3
+	$(BIN)/python studies/trimming.py mrpc --steps 100 --layers 3 --rival 3
+	$(BIN)/python studies/healing_terms.py --text build/sentences.txt --seeds 0,1 --steps 100 --weights 0,0.3
 	$(BIN)/python studies/attention_patterns.py ../shared/data/glue build/attention-patterns
 	$(BIN)/python studies/fuzz --minutes 1
 	$(BIN)/python studies/reliability/siege.py --times 5

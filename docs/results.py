@@ -24,7 +24,7 @@ from microtome.experiments import FOLDERS
 from microtome.papers.answer import Answer, Verdict
 from microtome.papers.claims import CLAIMS, Claim
 from microtome.papers.exhibits import PAPERS
-from microtome.replication.answers import answers_of, judgements
+from microtome.replication.answers import answers_of, judgements, of_all_exhibits
 from microtome.replication.measured import Measured
 from microtome.replication.planning import REPLICATION
 from microtome.runs import open_run
@@ -118,14 +118,15 @@ def _answers(rows: Sequence[Mapping[str, Any]], request: Mapping[str, Any]) -> A
         return single
     exhibits = [e for e in PAPERS[request["paper"]].exhibits if e.name in request["exhibits"]]
     tasks = dict(request["paper_tasks"])
+    shown = [(exhibit, measured.shown(exhibit, tasks)) for exhibit in exhibits]
+    everyone = {e.name: measured.shown(replace(e, stack="any"), tasks) for e in exhibits}
+    lines = of_all_exhibits(
+        [(own, judgements(own, exhibit, everyone[exhibit.name])) for exhibit, own in shown],
+        measured,
+    )
     together = {
         (line.claim.experiment, line.model, line.task, line.claim.key): line.answer
-        for exhibit in exhibits
-        for line in judgements(
-            measured.shown(exhibit, tasks),
-            exhibit,
-            everyone=measured.shown(replace(exhibit, stack="any"), tasks),
-        )
+        for line in lines
     }
     return together | {key: single[key] for key in single if key not in together}
 
@@ -176,28 +177,28 @@ def _runs_part() -> str:
 
 
 HEADLINES = (
-    ("decoding", "inner depths"),
-    ("decoding", "control"),
-    ("weight-drift", "depth"),
-    ("attention-drift", "layers"),
-    ("head-disabling", "some heads"),
+    ("decoding", "inner depths", "", ""),
+    ("decoding", "control", "", ""),
+    ("weight-drift", "depth", "minilm", "sst2"),
+    ("attention-patterns", "heterogeneous", "", ""),
+    ("attention-drift", "layers", "", ""),
 )
-"""Claims that the README shows, as all stored models and tasks together answer them."""
+"""Claims that the README shows: as all embedded models and tasks together answer them, or one."""
 
 
 def headlines() -> str:
     """The README's table: what a paper says, and what was measured here."""
-    together = {
-        (line.claim.experiment, line.claim.key): line
+    known = {
+        (line.claim.experiment, line.claim.key, line.model, line.task): line
         for results in stored_rows.stored()
         for line in judged(results)
-        if not line.model
     }
     rows = [["claim", "the paper", "here", "verdict"]]
-    for line in (together[headline] for headline in HEADLINES):
-        claim = line.claim
+    for line in (known[headline] for headline in HEADLINES):
+        claim, words = line.claim, line.answer.words
         what = f"{claim.what[:1].upper()}{claim.what[1:]}: {claim.words}"
-        rows.append([what, claim.paper, line.answer.words, line.answer.verdict or "–"])
+        here = f"{words} ({line.model} on {line.task})" if line.model else words
+        rows.append([what, claim.paper, here, line.answer.verdict or "–"])
     return _table(rows)
 
 

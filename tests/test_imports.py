@@ -55,8 +55,8 @@ BELOW = {
     },
     "comparing": {"study", "experiments", "models", "tasks", "report", "runs", "errors"},
     "replication": {
-        "study", "experiments", "papers", "report", "runs", "tasks", "models", "views", "values",
-        "errors",
+        "study", "experiments", "papers", "report", "runs", "tasks", "models", "edits", "views",
+        "values", "errors",
     },
     "examination": {
         "study", "trimming", "comparing", "replication", "run_page", "experiments", "models",

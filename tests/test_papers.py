@@ -21,6 +21,9 @@ from microtome.papers import (
     matching,
 )
 from microtome.papers.comparison import reported
+from microtome.papers.exhibits import PAPERS
+from microtome.tasks import find_task
+from microtome.tasks.catalogue import find_split
 
 TEXTS = {
     KAO_A: "papers/000_6ff84a5e5fab6c53.txt",
@@ -229,6 +232,23 @@ def test_a_paper_s_number_appears_beside_the_mean_over_seeds():
     assert [one.measured for one in others] == ["not part of this run"]
     another = reported("duplication", "x", "squad2", rows, measured={})
     assert not [one for one in another if "76.80" in one.paper]
+
+
+@pytest.mark.parametrize(
+    ("split", "limit", "is_shown"), [("test", None, True), ("dev", None, False), ("test", 5, False)]
+)
+def test_a_paper_s_number_appears_with_the_rows_of_its_own_split_alone(split, limit, is_shown):
+    n = limit or find_split(find_task("sst2-sentence"), split).n_rows
+    rows = [{"layers": 13, "stage": "finetuned", "metric": "accuracy", "value": 0.9, "n": n}]
+    found = reported("duplication", "bert-base-uncased", "sst2-sentence", rows, measured={})
+    assert ("90.66 %" in [one.paper for one in found]) is is_shown
+
+
+def test_the_rows_that_the_papers_scored_are_those_of_their_splits():
+    scored = {name: split for paper in PAPERS.values() for name, split in paper.splits.items()}
+    for one in (figure for figure in FIGURES if figure.n is not None):
+        split = find_split(find_task(one.task), scored.get(one.task, "dev"))
+        assert one.n == split.n_rows, one
 
 
 def test_an_experiment_may_say_what_it_measured():

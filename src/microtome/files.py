@@ -113,7 +113,7 @@ def read_json(path: Path) -> Any:  # noqa: ANN401
     """The content of a JSON file; None where there is none."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError) as error:
         raise StorageError(f"can't read {path}: {error}", "remove it and start again") from error

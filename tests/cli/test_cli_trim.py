@@ -45,6 +45,7 @@ def refused(capsys, tmp_path, model, *options):
     [
         (("--lose", -1), "--lose must be 0 or more points, got -1"),
         (("--speed", "abc"), "--speed expects a factor, as 2x, got 'abc'"),
+        (("--speed", "2xx"), "--speed expects a factor, as 2x, got '2xx'"),
         (("--speed", "0x"), "--speed must be above 0, as 2x, got 0"),
         (("--speed", "nan"), "--speed"),
         (("--lose", "nan"), "--lose"),
@@ -72,6 +73,24 @@ def test_a_folder_that_is_not_empty_is_left_alone(classifier, tmp_path, capsys):
     (out / "thesis.txt").write_text("years of work")
     assert str(out) in refused(capsys, tmp_path, model, *data, "--out", out)
     assert [file.name for file in out.iterdir()] == ["thesis.txt"]
+
+
+def test_a_file_is_no_place_for_the_run(classifier, tmp_path, capsys):
+    model, data = classifier
+    notes = tmp_path / "notes.txt"
+    notes.write_text("years of work")
+    assert f"{notes} is a file" in refused(capsys, tmp_path, model, *data, "--run", notes)
+    assert notes.read_text() == "years of work"
+
+
+@pytest.mark.parametrize(("name", "message"), [("a.txt", "has no text"), ("a.json", "got a.json")])
+def test_a_vocabulary_that_can_not_be_is_refused_before_the_healing(
+    name, message, classifier, tmp_path, capsys
+):
+    model, data = classifier
+    (tmp_path / name).write_text("\n \n")
+    options = (*data, "--vocabulary", tmp_path / name)
+    assert message in refused(capsys, tmp_path, model, *options)
 
 
 def test_one_layer_can_not_be_cut(tmp_path, capsys):

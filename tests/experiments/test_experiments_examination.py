@@ -71,8 +71,11 @@ def test_a_page_leads_to_a_checkpoint(tmp_path, capsys, monkeypatch):
     assert tuned in operate
     (finetune,) = set(re.findall(r"microtome finetune my-smaller-model [^<]*", page))
     monkeypatch.chdir("run")
-    for line in (operate, finetune):
+    (trim,) = set(re.findall(r"microtome trim [^<]*", page))
+    for line in (operate, finetune, f"{trim} --steps 1 --layers 1 --lose 99"):
         assert run(shlex.split(line)[1:]) == 0
+    assert trim.split()[2] == tuned
+    assert Path("my-trimmed-model", "config.json").exists()
     card = Path("my-smaller-model", "README.md").read_text()
     assert "Its weights were fine-tuned on `single-200-0.jsonl`." in card
     first, again = (

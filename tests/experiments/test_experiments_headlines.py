@@ -142,7 +142,7 @@ def test_the_frontier_says_what_is_sure_on_the_rows_that_price_it():
     ]  # fmt: skip
     none = trim.headline([base, good | {"pick_low": -0.05}], wish)
     assert none.cards[0].value == "0 of 6"
-    assert none.sentence == "No layer can go yet at a loss that is sure to stay below 1 point."
+    assert none.sentence == "No layer can go yet: no cut is sure to lose less than 1 point."
     ignorant = trim.headline([base | {"pick_value": base["constant_value"]}, good], wish)
     assert ignorant.sentence.startswith("The model hasn't learnt the task")
     assert [card.value for card in ignorant.cards] == ["90.0 %"]

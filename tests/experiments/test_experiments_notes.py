@@ -48,5 +48,5 @@ def test_a_title_has_the_name_of_a_folder_not_its_path(arguments, tmp_path, caps
     assert run(["run", "layer-removal", "--model", *arguments]) == 0
     page = unescape((tmp_path / "run" / "report.html").read_text())
     header = page[page.index("<header>") : page.index("</header>")]
-    assert "Layer-removal of base on" in header
+    assert "Layer removal of base on" in header
     assert str(tmp_path) not in header

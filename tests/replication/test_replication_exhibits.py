@@ -10,9 +10,10 @@ from microtome.models.source import resolve
 from microtome.papers import CLAIMS
 from microtome.papers.exhibit import SCALES
 from microtome.papers.exhibits import PAPERS
-from microtome.replication.answers import POOLED
+from microtome.replication.answers import ABOUT_FINE_TUNED
 from microtome.replication.drawings import DRAWINGS
 from microtome.replication.planning import settings_for
+from microtome.replication.pooling import OVER_ROWS, POOLED
 from microtome.tasks import find_task
 
 # The figures and tables that the papers have, and sections that make a claim by themselves.
@@ -47,7 +48,7 @@ def test_every_claim_belongs_to_an_exhibit_of_its_paper():
     known = {(claim.experiment, claim.key) for claim in CLAIMS}
     assert {claim for _, claim in shown} <= known
     assert [c for c in CLAIMS if (c.paper, (c.experiment, c.key)) not in shown] == []
-    assert set(POOLED) <= known
+    assert {*POOLED, *OVER_ROWS, *ABOUT_FINE_TUNED} <= known
 
 
 def test_every_drawing_is_known_and_used():

@@ -40,6 +40,12 @@ def test_a_finding_that_is_not_that_of_all_says_whose_it_is():
     assert joint({"a": "", "b": ""}) == joint({}) == ""
 
 
+def tuned(value):
+    """A fine-tuning of the pair, where one constant answer scores 0.5."""
+    run = {"edit": "", "seed": 0, "fraction": 1.0, "metric": "f1", "value": value}
+    return (run | {"constant_value": 0.5, "one_answer": False},)
+
+
 def decoded(*accuracies, low=0.02):
     return tuple(
         {"checkpoint": "pretrained", "layers": len(accuracies) - 1, "edit": "", "depth": i,
@@ -116,18 +122,22 @@ def test_frozen_layers_against_reinitialised_ones():
 
 
 def test_distances_of_weights():
-    def said(*by_seed):
+    def said(*by_seed, score=0.9):
         rows = tuple(
             SCORE | {"layer": i, "part": "output", "distance": d, "relative": d, "seed": seed,
                      "match_steps": False}
             for seed, distances in enumerate(by_seed)
             for i, d in enumerate(distances)
         )  # fmt: skip
-        return title("distance by layer", {("weight-drift", "m", "t"): rows})
+        return title(
+            "distance by layer",
+            {("weight-drift", "m", "t"): rows, ("finetuning", "m", "t"): tuned(score)},
+        )
 
     assert said((1, 2, 3, 4), (1, 2, 3, 4)) == "The deeper the layer, the further its weights moved"
     assert said((4, 3, 2, 1), (4, 3, 2, 1)) == "The deeper the layer, the less its weights moved"
     assert said((1, 2, 3, 4), (4, 3, 2, 1)) == said((1, 2)) == ""
+    assert said((1, 2, 3, 4), (1, 2, 3, 4), score=0.5) == ""
 
 
 def test_numbers_of_layers():
@@ -168,7 +178,8 @@ def test_heads_that_are_missed():
         ]  # fmt: skip
         return tuple(SCORE | {"n_heads_disabled": 1} | row for row in (head, *missed))
 
-    def said(one, other, drawing="disabled heads"):
+    def said(one, other, drawing="disabled heads", learnt=True):
+        one = tuple(row | ({} if learnt else {"constant_value": 0.9}) for row in one)
         found = {("head-disabling", "m", "t"): one, ("head-disabling", "m", "u"): other}
         return title(drawing, found, tasks=("t", "u"))
 
@@ -177,11 +188,13 @@ def test_heads_that_are_missed():
         "Head 0.0 carries the task (t). Head 1.0 carries the task (u)"
     )
     assert said(rows(0.1, 0.0), rows(0.0, 0.0)) == "Head 0.0 carries the task (t)"
-    assert said(rows(0.0), rows(0.0)) == ""
+    assert said(rows(0.0), rows(0.0)) == said(rows(0.1), rows(0.0), learnt=False) == ""
     whole = [rows(0.1, 0.0, layers=True), rows(0.1, 0.2, layers=True)]
     assert said(*whole, "disabled layers") == (
         "Layer 0 carries the task (t). Layers 0 and 1 carry the task (u)"
     )
+    of_one = said(*whole, "disabled layers", learnt=False)
+    assert of_one == "Layers 0 and 1 carry the task (u)"
 
 
 def test_heads_that_follow_links():
@@ -198,52 +211,56 @@ def test_heads_that_follow_links():
     assert frames(*[0.01] * 4, 0.9) == "4 of 5 heads follow frame relations"
     assert frames(0.9, 0.9) == ""
 
-    def overlap(*p_values):
+    def overlap(*p_values, score=0.9):
         rows = tuple(
             {"link": "overlap", "direction": "first→second", "layer": i, "head": 0, "excess": 0.5,
              "p_maxt": p}
             for i, p in enumerate(p_values)
         )  # fmt: skip
-        return title("overlap and frame heads", {("token-links", "m", "t"): rows})
+        found = {("token-links", "m", "t"): rows, ("finetuning", "m", "t"): tuned(score)}
+        return title("overlap and frame heads", found)
 
     assert overlap(0.9, 0.01) == "Head 1.0 follows words of both sentences"
-    assert overlap(0.9, 0.9) == ""
+    assert overlap(0.9, 0.9) == overlap(0.9, 0.01, score=0.5) == ""
 
 
 def test_features_that_are_attended_to():
-    def said(*p_values):
+    def said(*p_values, score=0.9):
         rows = tuple(
             {"checkpoint": "finetuned", "feature": f"f{k}", "layer": 0, "head": 0, "p_maxt": p,
              "attention": 0.1, "excess": 0.1, "change": None}
             for k, p in enumerate(p_values)
         )  # fmt: skip
-        return title("features by head", {("linguistic-features", "m", "t"): rows})
+        found = {("linguistic-features", "m", "t"): rows, ("finetuning", "m", "t"): tuned(score)}
+        return title("features by head", found)
 
     assert said(0.01, 0.9) == "Heads attend to f0 beyond chance"
     assert said(0.01, 0.01) == "Heads attend to f0 and f1 beyond chance"
     assert said(*[0.01] * 4) == "Heads attend to 4 of 4 features beyond chance"
     assert said(0.01) == "Head 0.0 attends to f0 beyond chance"
-    assert said(0.9, 0.9) == ""
+    assert said(0.9, 0.9) == said(0.01, score=0.5) == ""
 
 
 def test_layers_whose_attention_changes():
-    def said(*cosines, other=None):
+    def said(*cosines, other=None, score=0.9):
         rows = tuple(
             {"seed": seed, "layer": i, "head": head, "cosine": c, "low": c - 0.01, "high": c + 0.01}
             for seed, own in enumerate((cosines, other or cosines))
             for i, c in enumerate(own)
             for head in (None, 0)
         )
-        return title("cosine by head", {("attention-drift", "m", "t"): rows})
+        found = {("attention-drift", "m", "t"): rows, ("finetuning", "m", "t"): tuned(score)}
+        return title("cosine by head", found)
 
     assert said(0.9, 0.9, 0.9, 0.5) == "Attention of layer 3 changes most"
     assert said(0.9, 0.9, 0.5, 0.5) == "Attention of layers 2 and 3 changes most"
     assert said(0.9, 0.9, 0.9, 0.9) == ""
     assert said(0.9, 0.9, 0.9, 0.5, other=(0.5, 0.9, 0.9, 0.9)) == ""
+    assert said(0.9, 0.9, 0.9, 0.5, score=0.5) == ""
 
 
 def test_patterns_of_most_maps():
-    def said(*lows):
+    def said(*lows, score=0.9):
         by_task = {
             f"t{k}": tuple(
                 {"pattern": name, "layer": layer, "head": None, "share": share, "low": own}
@@ -253,6 +270,7 @@ def test_patterns_of_most_maps():
             for k, low in enumerate(lows)
         }
         rows = {("attention-patterns", "m", task): own for task, own in by_task.items()}
+        rows["finetuning", "m", "t0"] = tuned(score)
         return title("shares of patterns", rows, tasks=tuple(by_task))
 
     def stacks(blocks):
@@ -275,4 +293,5 @@ def test_patterns_of_most_maps():
     assert stacks(0.2) == pytest.approx([1, 1])
     assert said(0.6, 0.6) == "Most maps are vertical in every layer"
     assert said(0.6, 0.4) == "Most maps are vertical in every layer (t0)"
+    assert said(0.6, 0.6, score=0.5) == "Most maps are vertical in every layer (t1)"
     assert said(0.4, 0.4) == ""

@@ -74,6 +74,12 @@ def test_fewer_layers_and_fewer_tokens_in_half_precision(tmp_path):
     proof = json.loads((out / "microtome.json").read_text())
     assert proof["certificate"]["passed"] is True
     assert any("vocabulary" in edit for edit in proof["edits"])
+    told = document["finding"].partition(f"Saved in {out}. ")[2]
+    size = plain.num_parameters() / 1e6
+    assert told.startswith("With the smaller vocabulary: ")
+    assert told.endswith(f"{size:.1f} million parameters.")
+    assert told in (out / "README.md").read_text()
+    assert told in (Path(document["run"]) / "report.html").read_text()
     healed = [entry / "healed" for entry in (Path(document["run"]) / "checkpoints").iterdir()]
     assert len(healed) == 1
     for folder in (model, out, *healed):
@@ -91,6 +97,7 @@ def test_a_base_without_a_head_is_fine_tuned_first(tmp_path):
     names = [record["name"] for record in records(document)]
     assert names.count("finetuning.train") == 1
     assert document["baseline"]["score"] > 0.8
+    assert all(row["fine_tuned"] for row in rows_of(document, "judged"))
     plain = AutoModelForSequenceClassification.from_pretrained(document["out"])
     assert plain.config.n_layers == 2
     assert set(plain.config.id2label.values()) == {"no", "yes"}
@@ -120,6 +127,16 @@ def test_a_base_that_knows_nothing_gets_no_cut(tmp_path):
     assert document["out"] is None
     assert not (tmp_path / "out").exists()
     assert document["finding"].startswith("The model hasn't learnt the task: its accuracy is")
+    assert not any(row["fine_tuned"] for row in rows_of(document, "judged"))
+
+
+def test_an_empty_folder_is_filled(tmp_path):
+    model, data = case("classification", tmp_path)
+    out = tmp_path / "out"
+    out.mkdir()
+    document = trim(tmp_path, model, data, "--layers", 2, "--lose", 99)
+    assert document["out"] == str(out)
+    assert AutoModelForSequenceClassification.from_pretrained(out).config.num_hidden_layers == 2
 
 
 def test_an_embedder_is_healed_on_both_texts_of_its_pairs(tmp_path):

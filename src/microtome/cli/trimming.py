@@ -116,7 +116,7 @@ def _times(speed: str | None) -> float | None:
     if speed is None:
         return None
     try:
-        return float(speed.strip().rstrip("x×"))
+        return float(speed.strip().removesuffix("x").removesuffix("×"))
     except ValueError as error:
         raise RequestError(f"--speed expects a factor, as 2x, got {speed!r}") from error
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from microtome.experiments.field.trim.report import base_of, has_learnt
 from microtome.experiments.kao.layer_removal.report import cut_to_make
 from microtome.experiments.kit.arms import MAX_LENGTH, OPTIONS
 from microtome.experiments.kit.seed_curves import size_name
@@ -16,7 +17,8 @@ from microtome.runs import RunResult
 from microtome.tasks.scoring.masked_tokens import MASKED_ACCURACY
 from microtome.views import Step, TidyRows
 
-SMALLER, TUNED = "my-smaller-model", "my-smaller-model-tuned"
+TRIM = "trim"
+TRIMMED, SMALLER, TUNED = "my-trimmed-model", "my-smaller-model", "my-smaller-model-tuned"
 DATA_OPTIONS = (
     "text_column", "pair_column", "label_column", "label_separator", "pooling", "prompt",
     "max_length",
@@ -26,20 +28,27 @@ DATA_OPTIONS = (
 def next_steps(result: RunResult, rows: Mapping[str, TidyRows]) -> tuple[Step, ...]:
     """The steps after a run; ``rows`` are those of each experiment by name.
 
-    Which checkpoint the rows speak of, the cut worth making, and the training that would heal it.
+    Which checkpoint the rows speak of, the trim that goes on where a short one ended, the cut worth
+    making by hand, and the training that would heal it.
     """
     trained = _trained_here(result)
     steps = [] if trained is None else [_trained_step(result, *trained)]
+    model = shlex.quote(result.request["model"] if trained is None else str(trained[1]))
+    start = None if trained is None else result.folder
+    where = "where this run was started" if trained is None else "in this run's folder"
+    trimmed = rows.get(TRIM, ())
+    is_open = result.request.get("kind") != TRIM and trimmed and has_learnt(trimmed)
+    if is_open:  # a `microtome trim` saved its cut
+        data = _data_options(result, base_of(trimmed)["metric"], start)
+        trim = f"microtome trim {model} {data} --out {TRIMMED}"
+        steps.append(Step(f"Cut it, heal it for longer, and save what is best ({where}):", trim))
     cut = cut_to_make(rows.get("layer-removal", ()))
     if cut is not None:
-        model = shlex.quote(result.request["model"] if trained is None else str(trained[1]))
+        by_hand = "Or cut it by hand" if is_open else "Cut it"
         operate = f"microtome operate {model} {shlex.quote(cut['edit'])} --out {SMALLER}"
-        where = "where this run was started" if trained is None else "in this run's folder"
-        steps.append(
-            Step(f"Make the model with {cut['layers']} layers, proven ({where}):", operate)
-        )
+        steps.append(Step(f"{by_hand} to {cut['layers']} layers, proven ({where}):", operate))
         if cut["metric"] != MASKED_ACCURACY:  # plain text has no labels to fine-tune on
-            data = _data_options(result, cut["metric"], None if trained is None else result.folder)
+            data = _data_options(result, cut["metric"], start)
             recipe = _recipe_options(result.request["experiments"]["layer-removal"])
             finetune = f"microtome finetune {SMALLER} {data}{recipe} --out {TUNED}"
             steps.append(

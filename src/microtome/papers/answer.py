@@ -19,6 +19,7 @@ class Answer:
     ``verdict`` is None on a task or model that the claim isn't about: then the numbers are given
     alone. ``value`` is what the verdict was decided by, ``low`` and ``high`` the ends of its
     interval; shares and differences of scores are 0–1 here, and ``unit`` says how they are shown.
+    Where ``learnt`` is False the model hasn't learnt its task, and pooled answers leave it out.
     """
 
     words: str
@@ -27,6 +28,7 @@ class Answer:
     low: float | None = None
     high: float | None = None
     unit: Unit = "points"
+    learnt: bool = True
 
     def __str__(self) -> str:
         """As one text, the verdict first."""

@@ -1,7 +1,7 @@
 """The papers' claims and figures, each with what rows say about it.
 
-A claim is shown with every run of its experiment. A printed number is shown only where the model
-and the task are the paper's own.
+A claim is shown with every run of its experiment. A printed number is shown only where the model,
+the task and the split are the paper's own.
 """
 
 from __future__ import annotations
@@ -58,8 +58,18 @@ def reported(
     otherwise = Answer(NOT_COMPARED if measured else ELSEWHERE)
     return (
         *(of_claim(claim, measured.get(claim.key, otherwise)) for claim in claims(experiment)),
-        *(of_figure(figure, rows) for figure in matching(model, task, experiment)),
+        *(
+            of_figure(figure, rows)
+            for figure in matching(model, task, experiment)
+            if _has_as_many(figure, rows)
+        ),
     )
+
+
+def _has_as_many(figure: PaperFigure, rows: TidyRows) -> bool:
+    """Whether as many rows were scored as in the paper: another split, or a part, has other n."""
+    known = {row["n"] for row in rows if row.get("n") is not None}
+    return figure.n is None or not known or figure.n in known
 
 
 def of_claim(claim: Claim, measured: Answer) -> Reported:

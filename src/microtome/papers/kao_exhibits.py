@@ -45,7 +45,7 @@ _DECODED = (
     ("decoding", "inner depths"), ("decoding", "control"), ("decoding", "fine-tuned"),
     ("decoding", "first token"),
 )  # fmt: skip
-_DEEPER = (("duplication", "decoded"), ("duplication", "xlarge"))
+_DEEPER = (("decoding", "deeper"), ("decoding", "xlarge"))
 _GAINS = (
     ("duplication", "gain"), ("duplication", "how many"), ("duplication", "easy task"),
     ("duplication", "bert-large"),

@@ -11,7 +11,10 @@ from microtome.papers.claims import KAO_A, KAO_B, KOVALEVA, SINGH
 
 @dataclass(frozen=True)
 class PaperFigure:
-    """One number of a paper. ``columns`` say which of our rows it is to be compared with."""
+    """One number of a paper. ``columns`` say which of our rows it is to be compared with.
+
+    ``n`` is how many rows the paper scored, where that is known: it is compared with as many.
+    """
 
     paper: str
     place: str  # table or section
@@ -24,6 +27,7 @@ class PaperFigure:
     columns: tuple[tuple[str, str | int], ...] = ()
     note: str = ""
     suspect: bool = False
+    n: int | None = None
 
     @property
     def source(self) -> str:
@@ -35,6 +39,14 @@ def share(printed: float) -> float:
     """A printed percentage as a share, without the dust of a division."""
     return round(printed / 100, 6)
 
+
+# Labelled rows of the splits that the papers scored: test of SST-2 (sentences) and SNLI, else dev.
+_SCORED = {
+    "sst2-sentence": 1821, "snli": 9824, "squad2": 11873, "stsb": 1500, "mrpc": 408, "rte": 277,
+    "qnli": 5463, "mnli": 9815, "sst2": 872,
+}  # fmt: skip
+# Of these the papers took other rows: all there are, or at most 1,000 of dev.
+_OTHER_ROWS = ("decoding", "attention-patterns")
 
 # Kao-b, Tables 3 and 4: layers, then EM, F1 (SQuAD 2.0), SNLI, SST-2, as printed.
 _SINGLE: dict[str, tuple[tuple[int, float | None, float | None, float, float], ...]] = {
@@ -120,7 +132,7 @@ def _single_models() -> Iterator[PaperFigure]:
                 yield PaperFigure(
                     KAO_B, place, "duplication", model, task, metric, f"{layers} layers, {runs}",
                     share(value), (("layers", layers),), _SINGLE_NOTES.get(cell, ""),
-                    cell in _SUSPECT,
+                    cell in _SUSPECT, _SCORED[task],
                 )  # fmt: skip
 
 
@@ -137,7 +149,7 @@ def _ensembles() -> Iterator[PaperFigure]:
                 for paper, place in sources:
                     yield PaperFigure(
                         paper, place, "ensembling", model, "squad2", metric, setting, share(value),
-                        (("rule", rule),), note,
+                        (("rule", rule),), note, n=_SCORED["squad2"],
                     )  # fmt: skip
 
 
@@ -165,8 +177,9 @@ def _quoted() -> Iterator[PaperFigure]:
         ("reinitialization", SINGH, "section 6.1.3", "sst2", "loss",
          "middle layers re-initialised, about 670 examples", 5.0, "about, in accuracy points"),
     ):  # fmt: skip
+        n = None if experiment in _OTHER_ROWS else _SCORED[task]
         yield PaperFigure(
-            paper, place, experiment, base, task, metric, setting, share(printed), note=note
+            paper, place, experiment, base, task, metric, setting, share(printed), note=note, n=n
         )
 
 

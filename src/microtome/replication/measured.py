@@ -6,6 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from microtome.edits import Unshare
+from microtome.experiments.kit.learning import has_learnt, no_better
+from microtome.experiments.kit.seed_curves import mean_of, sizes
+from microtome.experiments.kit.wording import percent
 from microtome.models.source import short_name
 from microtome.papers.exhibit import Exhibit, Stack
 from microtome.runs import RunResult
@@ -49,6 +53,26 @@ class Measured:
                 rows = self.of(experiment, model, task)
                 if rows and (experiment, model, task) not in self.problems:
                     yield model, task, rows
+
+    def not_learnt(self, experiment: str, model: str, task: str) -> str:
+        """What a pair's fine-tuned models score, where that is no better than one constant answer.
+
+        For experiments that look at these models without scoring them. Of several training sizes
+        the largest decides: it is the one that claims are about.
+        """
+        unedited = ("", Unshare().text)
+        tuned = [r for r in self.of("finetuning", model, task) if r["edit"] in unedited]
+        if not tuned:
+            return ""
+        metric = self.sizes.get(task, {}).get("metric") or tuned[0]["metric"]
+        rows = self.of(experiment, model, task)
+        largest = next(iter(sizes(row for row in rows if row.get("n_train") is not None)), None)
+        runs = [
+            row for row in tuned if row["metric"] == metric and largest in (None, row["fraction"])
+        ]
+        if not runs or has_learnt(runs):
+            return ""
+        return f"the fine-tuned model's {metric} is {percent(mean_of(runs))}{no_better(runs)}"
 
     def shown(self, exhibit: Exhibit, tasks: Mapping[str, str]) -> Measured:
         """What an exhibit shows: its tasks, by the names that they have here, and its models."""

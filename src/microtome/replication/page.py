@@ -14,7 +14,7 @@ from microtome.papers.comparison import Reported, of_figure
 from microtome.papers.exhibit import Exhibit, Paper
 from microtome.papers.exhibits import PAPERS
 from microtome.papers.printed_numbers import matching
-from microtome.replication.answers import Judgement, judgements, together
+from microtome.replication.answers import Judgement, judgements, of_all_exhibits
 from microtome.replication.drawings import DRAWINGS
 from microtome.replication.measured import Measured, measured_by, name_of
 from microtome.report.page import Page, Picture, Section, Status, first_picture
@@ -175,7 +175,8 @@ def replication_page(result: RunResult) -> Page:
     paper = PAPERS[result.request["paper"]]
     exhibits = exhibits_of(result)
     models = [name_of(model) for model in result.request["models"]]
-    lines = _distinct(exhibits, measured_by(result))
+    shown = [(each.measured, each.judgements) for each in exhibits]
+    lines = of_all_exhibits(shown, measured_by(result))
     tasks = result.request["tasks"]
     made = [each for each in exhibits if each.status != "left out"]
     answer = (
@@ -235,23 +236,6 @@ def _main_figure(made: Sequence[Replicated]) -> Picture | None:
     """The first figure of the paper that is drawn; of one without figures nothing."""
     drawn = (first_picture(each.views) for each in made)
     return next((picture for picture in drawn if picture is not None), None)
-
-
-def _distinct(exhibits: Sequence[Replicated], measured: Measured) -> list[Judgement]:
-    """Every judgement once: several exhibits may show a claim.
-
-    What is said of all models and tasks together is of the tasks of all of these exhibits.
-    """
-    found: dict[tuple[Claim, str, str], Judgement] = {}
-    sizes: dict[Claim, dict[str, Mapping[str, Any]]] = {}
-    for each in exhibits:
-        for line in each.judgements:
-            found[line.claim, line.model, line.task] = line
-            sizes.setdefault(line.claim, {}).update(each.measured.sizes)
-    for claim, tasks in sizes.items():
-        if (pooled := together(claim, replace(measured, sizes=tasks))) is not None:
-            found[claim, "", ""] = pooled
-    return list(found.values())
 
 
 def _verdicts(lines: Sequence[Judgement]) -> Table:

@@ -101,16 +101,14 @@ def by_claim(checks: Sequence[Reported]) -> list[tuple[Reported, list[Reported]]
     return [(lines[0], lines) for lines in groups.values()]
 
 
-def listed(facts: object, depth: int = 0) -> list[tuple[int, str, str]]:
-    """Nested facts as lines: depth, name, value."""
-    if not isinstance(facts, Mapping):
-        return [(depth, "", plain(facts))]
+def listed(facts: Mapping[str, Any], depth: int = 0) -> list[tuple[int, str, str]]:
+    """Nested facts as lines: depth, name, value. What wasn't set has no line."""
     lines: list[tuple[int, str, str]] = []
     for name, value in facts.items():
         if isinstance(value, Mapping) and value:
             lines += [(depth, plain(name), ""), *listed(value, depth + 1)]
-        else:
-            lines.append((depth, plain(name), _fact(value)))
+        elif shown := _fact(value):
+            lines.append((depth, plain(name), shown))
     return lines
 
 
@@ -119,7 +117,7 @@ def _fact(value: object) -> str:
         return "yes" if value else "no"
     if isinstance(value, (list, tuple)):
         value = ", ".join(map(str, value))
-    return "–" if value in (None, "", {}) else plain(value)
+    return "" if value in (None, "", {}) else plain(value)
 
 
 @cache
@@ -137,7 +135,7 @@ def environment() -> Environment:
     templates.filters["sentences"] = sentences
     templates.globals.update(
         drawn=drawn, table_rows=table_rows, numeric_columns=numeric_columns,
-        sentence_rows=sentence_rows, listed=listed, interval_drawings=interval_drawings,
+        sentence_rows=sentence_rows, interval_drawings=interval_drawings,
         change_columns=change_columns, group_headings=group_headings,
         column_headings=column_headings, column_units=column_units, n_shown=n_shown,
         by_claim=by_claim,
@@ -209,6 +207,8 @@ def page_html(
     headline = page.headline or Headline(page.answers[0] if page.answers else NOTHING, (), "")
     lead, *rest = sentences(headline.sentence) or [NOTHING]
     of_sections = {shown.section.finding for shown in sections}
+    facts = listed(page.facts)
+    requests = (i for i, (_, name, _) in enumerate(facts) if name == "request")
     context: dict[str, Any] = {
         "page": page,
         "lead": lead,
@@ -217,6 +217,8 @@ def page_html(
         "picture": picture,
         "front": front,
         "sections": sections,
+        "facts": facts,
+        "n_facts": next(requests, len(facts)),  # versions and the machine; the rest is folded
         # What no section and not the front says already.
         "answers": [
             answer

@@ -115,6 +115,8 @@ class Store:
 
     def lock(self) -> None:
         """Make the folder, keep other drivers out, remove what a kill left unfinished."""
+        if self.folder.exists() and not self.folder.is_dir():
+            raise RequestError(f"{self.folder} is a file, expected a new folder or that of a run")
         try:
             for name in FOLDERS:
                 (self.folder / name).mkdir(parents=True, exist_ok=True)

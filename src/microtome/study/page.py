@@ -115,7 +115,8 @@ def _told_apart(parts: Sequence[StudyPart]) -> list[StudyPart]:
 
 
 def _experiments(parts: Sequence[StudyPart]) -> str:
-    return ", ".join(dict.fromkeys(part.experiment.name for part in parts)).capitalize()
+    names = dict.fromkeys(part.experiment.name for part in parts)
+    return ", ".join(names).replace("-", " ").capitalize()
 
 
 def _title(what: str, models: Sequence[str], tasks: Sequence[str]) -> str:

@@ -18,16 +18,21 @@ from microtome.views import Step
 TRIM = "trim"  # the experiment, and the kind of its runs
 CHOICE = "choice.json"
 """In the run's folder: the wish isn't part of the run's request, since it changes no trial."""
+TOLD = "told"
 
 
-def store_choice(folder: Path, wish: Wish, out: Path | None, vocabulary: Path | None) -> None:
-    """Remember what was wished for, and where the chosen model is."""
-    files.write_json(folder / CHOICE, _choice(wish, out, vocabulary))
+def store_choice(
+    folder: Path, wish: Wish, out: Path | None, vocabulary: Path | None, told: str = ""
+) -> None:
+    """Remember what was wished for, where the chosen model is, and what is ``told`` of it."""
+    files.write_json(folder / CHOICE, {**_choice(wish, out, vocabulary), TOLD: told})
 
 
-def is_stored_choice(folder: Path, wish: Wish, out: Path, vocabulary: Path | None) -> bool:
+def is_stored_choice(folder: Path, wish: Wish, out: Path | None, vocabulary: Path | None) -> bool:
     """Whether ``out`` is where this very wish was stored: then what is there is its model."""
-    return bool(files.read_json(folder / CHOICE) == _choice(wish, out, vocabulary))
+    stored = dict(files.read_json(folder / CHOICE) or {})
+    stored.pop(TOLD, None)  # what came of the wish, not the wish
+    return stored == _choice(wish, out, vocabulary)
 
 
 def _choice(wish: Wish, out: Path | None, vocabulary: Path | None) -> dict[str, Any]:
@@ -55,5 +60,5 @@ def trim_page(result: RunResult) -> Page:
     if saved is None:
         return replace(page, answers=(sentence(rows, wish),))
     step = Step("Load it as you load the base; its certificate and card are in the folder:", saved)
-    first = f"{sentence(rows, wish)} Saved in {saved}."
+    first = f"{sentence(rows, wish)} Saved in {saved}. {choice.get(TOLD, '')}".strip()
     return replace(page, answers=(first,), steps=(*page.steps, step))

@@ -11,6 +11,7 @@ from typing import Any
 from numpy.typing import NDArray
 from transformers import PreTrainedModel
 
+from microtome.edits import Vocabulary
 from microtome.errors import RequestError
 from microtome.experiments import Subject, find_experiment
 from microtome.experiments.field.trim.healing import HEALED
@@ -27,8 +28,9 @@ from microtome.experiments.field.trim.report import (
 from microtome.experiments.kit.stored_predictions import stored_arrays
 from microtome.experiments.kit.subject import CHECKPOINT
 from microtome.experiments.kit.wording import change
-from microtome.models import cost, tokenizer_of
+from microtome.models import cost, load, tokenizer_of
 from microtome.models.folders import check_empty
+from microtome.models.provenance import HISTORY
 from microtome.report import html_of, write
 from microtome.report.page import Page
 from microtome.runs import RunResult
@@ -136,6 +138,8 @@ def request(
     experiment = find_experiment(TRIM)
     asked = {name: value for name, value in (settings or {}).items() if value is not None}
     subject = experiment.subject(model, data, asked, revision=revision)
+    if vocabulary is not None:  # what it can't do is better known before the healing
+        Vocabulary(vocabulary)(load(subject.model_path, head="saved"))
     return TrimRequest(subject, asked, place, out, wish, vocabulary)
 
 
@@ -147,8 +151,10 @@ def trim(wanted: TrimRequest, *, workers: Workers | None = None) -> Trimmed:
     rows = done.part(TRIM).rows
     chosen = recommended(rows, wanted.wish)
     out = None if chosen is None else wanted.out
-    store_choice(wanted.folder, wanted.wish, out, wanted.vocabulary)
-    if chosen is not None and not wanted.out.exists():
+    choice = (wanted.folder, wanted.wish, out, wanted.vocabulary)
+    if not is_stored_choice(*choice):
+        store_choice(*choice)
+    if chosen is not None and not (wanted.out / HISTORY).is_file():
         _save(wanted, done.result, rows, chosen)
     page = trim_page(done.result)
     return Trimmed(done, page, write(page, wanted.folder), rows, chosen, out)
@@ -162,7 +168,9 @@ def _save(wanted: TrimRequest, result: RunResult, rows: TidyRows, chosen: TidyRo
         if wanted.vocabulary is None:
             return " ".join(filter(None, told))
         again = scored_again(model, wanted.subject, wanted.settings, stored_answers(result))
-        return " ".join(filter(None, [*told, f"With the smaller vocabulary: {again}."]))
+        again = f"With the smaller vocabulary: {again}."
+        store_choice(wanted.folder, wanted.wish, wanted.out, wanted.vocabulary, again)
+        return " ".join(filter(None, [*told, again]))
 
     save_cut(
         _base_folder(result) or wanted.subject.model_path, chosen["edit"],

@@ -104,6 +104,13 @@ def test_a_speed_that_no_cut_has_is_said_with_the_fastest():
     assert "The nearest: Keep layers 0, 3, 5 of 6" in said
 
 
+def test_a_speed_that_is_nearly_what_was_asked_for_is_not_rounded_up_to_it():
+    for speed, shown in ((1.94, "1.9×"), (1.96, "1.96×"), (1.998, "1.998×")):
+        said = sentence([BASE, {**THREE, "speed": speed}], Wish(None, 2.0))
+        assert said.startswith("No cut is 2× as fast as the base.")
+        assert f" {shown} faster" in said
+
+
 def test_no_cut_qualifies_and_the_nearest_is_named():
     said = sentence([BASE, THREE, {**FOUR, "pick_low": -0.0235}], POINT)
     assert said.startswith("No cut is sure to lose less than 1 point")
@@ -138,6 +145,15 @@ def test_a_base_that_has_not_learnt_gets_no_cut():
     assert said.startswith("The model hasn't learnt the task: its accuracy is 50.0 %")
     assert "no better than one constant answer (50.0 %)" in said
     assert recommended([{**BASE, "one_answer": True}, FOUR], POINT) is None
+
+
+def test_a_base_that_was_not_fine_tuned_here_is_not_to_be_trained_longer():
+    poor = {**BASE, "pick_value": 0.5}
+    said = {
+        tuned: sentence([{**poor, "fine_tuned": tuned}, FIVE], POINT) for tuned in (True, False)
+    }
+    assert said[True].endswith("Train it longer first: --least-steps 300.")
+    assert said[False].endswith("Is it made for these rows and labels?")
 
 
 def test_one_answer_only_is_no_cut():

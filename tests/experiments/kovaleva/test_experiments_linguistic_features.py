@@ -152,6 +152,31 @@ def test_difference_maps_are_differences(tmp_path, treebank):
     assert "doesn't hold" in str(claims(same)["features"])
 
 
+def attended(*by_layer, reach=0.01):
+    """One head in each layer: what [CLS], [SEP] and nouns receive."""
+    return [
+        {"checkpoint": "finetuned", "feature": feature, "layer": layer, "head": 0, "change": None,
+         "attention": share, "low": share - reach, "high": share + reach}
+        for layer, shares in enumerate(by_layer)
+        for feature, share in zip(("[CLS]", "[SEP]", "nouns"), shares, strict=True)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("by_layer", "reach", "verdict", "words"),
+    [
+        ([(0.5, 0.1, 0.1), (0.1, 0.5, 0.1)], 0.01, "holds", "in 2 of 2 layers"),
+        ([(0.1, 0.5, 0.1), (0.5, 0.1, 0.1)], 0.01, "doesn't hold", "in 2 of 2 layers"),  # turned
+        ([(0.1, 0.1, 0.5), (0.1, 0.5, 0.1)], 0.01, "doesn't hold", "in 1 of 2 layers"),
+        ([(0.5, 0.1, 0.1), (0.1, 0.5, 0.1)], 0.3, "can't tell", "in 2 of 2 layers"),
+    ],
+)
+def test_special_tokens_are_first_layer_by_layer_or_not(by_layer, reach, verdict, words):
+    found = claims(attended(*by_layer, reach=reach))["special"]
+    assert found.verdict == verdict
+    assert words in found.words
+
+
 def test_a_head_made_to_attend_to_subjects_is_found_on_the_gold_text(tmp_path):
     dataset = open_data(DataSpec("micro-sentiment", split="dev")).limit(40)
     texts = [row.text for row in dataset.rows()]

@@ -49,6 +49,26 @@ def looked_at(task, **means):
 
 
 @pytest.mark.parametrize(
+    ("candidates", "verdict", "words"),
+    [
+        ((0, 1, 2), "holds", "3 of the 3 heads with most attention"),
+        ((10, 11, 12), "doesn't hold", "none of the 3 heads with most attention"),
+        ((0, 1, 12), "can't tell", "2 of the 3 heads with most attention"),
+    ],
+)
+def test_candidates_are_diagonal_heads_or_not(candidates, verdict, words):
+    """The first three of thirty heads, a tenth, attend most to the tokens next to them."""
+    rows = looked_at("sst2", sep=0.5, nouns=0.2) + [
+        {"link": "verb-subject", "direction": "from", "layer": 0, "head": h, "task": "sst2",
+         "feature": None, "diagonal": 1 - h / 100, "attention": 0.9 if h in candidates else 0.1}
+        for h in range(30)
+    ]  # fmt: skip
+    found = claims(rows)["diagonal"]
+    assert found.verdict == verdict
+    assert found.words.startswith(words)
+
+
+@pytest.mark.parametrize(
     ("task", "means", "words"),
     [
         ("sst2", {"sep": 0.5, "nouns": 0.2, "verbs": 0.1}, "holds: [SEP] 0.500, nouns 0.200"),

@@ -260,6 +260,8 @@ def test_claims_are_judged_from_rows():
     assert str(measured(hurt + above)["peak"]).startswith("holds: 80.0 % with 2 removed, re-init")
     below = made([0.6, 0.6], encoder="reinitialized")
     assert str(measured(hurt + below)["peak"]).startswith("doesn't hold")
+    idle = measured([row | {"constant_value": 0.9} for row in hurt] + above)["peak"]
+    assert (idle.verdict, idle.words[-28:]) == ("can't tell", "one constant answer (90.0 %)")
     zero = [
         row | {"metric": "matthews", "primary": "matthews"}
         for row in made([0.0] * 11 + [0.1, 0.1], task="cola")

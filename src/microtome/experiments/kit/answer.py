@@ -8,6 +8,7 @@ task the numbers are given without a verdict.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from microtome.papers.answer import CANT_TELL, DOESNT_HOLD, HOLDS, Answer, Unit, Verdict
 from microtome.statistics import SeedDifference
@@ -51,20 +52,26 @@ def from_row(
     return Answer(words, verdict(holds), value, low, high, unit)
 
 
+def unlearnt(why: str) -> Answer:
+    """Nothing can be told, because the model hasn't learnt its task; pools leave it out."""
+    return Answer(why, CANT_TELL, learnt=False)
+
+
 def judged(found: Answer, rows: TidyRows, tasks: Sequence[str]) -> Answer:
-    """An answer to a claim about ``tasks``; on a task that isn't one of them, the numbers alone."""
+    """An answer to a claim about ``tasks``; on a task that isn't one of them, the numbers alone.
+
+    Where nothing was learnt there are no numbers, and the words stay as they are.
+    """
     task = rows[0].get("task", "")
     stands_for = [name for name in IN_PLACE_OF.get(task, ()) if name in tasks]
+    if not found.learnt:
+        return found if stands_for or task in tasks else replace(found, verdict=None)
     if task in tasks:
         return found
     if stands_for:
         words = f"{found.words} ({task}, in the place of {' and '.join(stands_for)})"
-        return _with(found, words, found.verdict)
-    return _with(found, f"on {task or 'this data'}: {found.words}", None)
-
-
-def _with(found: Answer, words: str, verdict: Verdict | None) -> Answer:
-    return Answer(words, verdict, found.value, found.low, found.high, found.unit)
+        return replace(found, words=words)
+    return replace(found, words=f"on {task or 'this data'}: {found.words}", verdict=None)
 
 
 def is_about(rows: TidyRows, tasks: Sequence[str]) -> bool:

@@ -55,9 +55,8 @@ def training_rows(request: Mapping[str, Any], context: Context) -> tuple[Dataset
 
 def opened_model(context: Context) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """The model of a trial: the one that a needed trial fine-tuned, else the subject's own."""
-    place = model_place(context)
-    pooling = context.where.get(POOLING) if place == Path(context.where[MODEL]) else None
-    return load_with_tokenizer(place, device=context.device, pooling=pooling)
+    pooling = None if is_fine_tuned(context) else context.where.get(POOLING)
+    return load_with_tokenizer(model_place(context), device=context.device, pooling=pooling)
 
 
 def load_with_tokenizer(
@@ -99,6 +98,11 @@ def model_place(context: Context) -> Path:
     checkpoints = [need.checkpoint for need in context.needs.values() if need.checkpoint]
     tuned = [folder / CHECKPOINT for folder in checkpoints]
     return next((folder for folder in tuned if folder.is_dir()), Path(context.where[MODEL]))
+
+
+def is_fine_tuned(context: Context) -> bool:
+    """Whether the model that a trial looks at was fine-tuned by a trial that it needs."""
+    return model_place(context) != Path(context.where[MODEL])
 
 
 def opened_texts(

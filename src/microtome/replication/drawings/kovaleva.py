@@ -8,6 +8,7 @@ from statistics import fmean
 
 from microtome.experiments.kit.head_tables import head_map, heads_named
 from microtome.experiments.kit.head_tables import name_of as head_name
+from microtome.experiments.kit.learning import has_learnt
 from microtome.experiments.kovaleva.attention_drift.report import of_first_seed, which_change_most
 from microtome.experiments.kovaleva.frame_relations.report import (
     annotated_example,
@@ -70,11 +71,12 @@ def _by_task(
     """Small multiples, one for each task; a picture for each model."""
     views: list[View] = []
     for model in measured.models:
-        panels = [
-            draw(task or name_of(model), rows)
-            for own, task, rows in measured.pairs(experiment)
-            if own == model
-        ]
+        panels = []
+        for own, task, rows in measured.pairs(experiment):
+            if own == model:
+                panel = draw(task or name_of(model), rows)
+                learnt = not measured.not_learnt(experiment, model, task)
+                panels.append(panel if learnt else replace(panel, says=""))
         title, said = f"{what}: {name_of(model)}", joint({one.title: one.says for one in panels})
         if panels:
             views.append(Panels(title, tuple(panels), says=said))
@@ -149,7 +151,8 @@ def features_by_head(measured: Measured, exhibit: Exhibit) -> tuple[View, ...]:
             for feature in features_in(main)
         )  # fmt: skip
         title = f"Attention to features: {name_of(model)} on {task}"
-        views.append(Panels(title, maps, says=which_attend(main)))
+        learnt = not measured.not_learnt("linguistic-features", model, task)
+        views.append(Panels(title, maps, says=which_attend(main) if learnt else ""))
     return tuple(views)
 
 
@@ -186,8 +189,9 @@ def disabled_heads(measured: Measured, exhibit: Exhibit) -> tuple[View, ...]:
 
     def draw(title: str, rows: TidyRows) -> HeatMap:
         heads = single_heads(rows)
+        said = which_matter(heads) if has_learnt([baseline_of(rows)]) else ""
         return head_map(title, heads, "delta", value_label="points", marked=beyond_chance,
-                        diverging=True, percent=True, says=which_matter(heads))  # fmt: skip
+                        diverging=True, percent=True, says=said)  # fmt: skip
 
     lines: list[tuple[Cell, ...]] = []
     for model, task, rows in measured.pairs("head-disabling"):
@@ -223,7 +227,7 @@ def disabled_layers(measured: Measured, exhibit: Exhibit) -> tuple[View, ...]:
         line = Series("layer disabled", x, tuple(row["value"] for row in layers))
         base = baseline_of(rows)
         level = Level("nothing disabled", base["value"])
-        said = which_layers_matter(layers)
+        said = which_layers_matter(layers) if has_learnt([base]) else ""
         return Curve(title, "layer", base["metric"], (line,), levels=(level,), says=said)
 
     views: list[View] = []
@@ -251,11 +255,12 @@ def overlap_and_frame_heads(measured: Measured, exhibit: Exhibit) -> tuple[View,
         return head_map(title, heads, "excess", value_label="points", marked=follows_link,
                         diverging=True, percent=True, says=said if following else "")  # fmt: skip
 
-    shared = Measured(
-        {key: rows for key, rows in measured.rows.items()
-         if key[0] == "token-links" and any(link == "overlap" for link, _ in links_in(rows))},
-        {}, measured.stacks, measured.sizes,
-    )  # fmt: skip
+    shown = {
+        key: rows
+        for key, rows in measured.rows.items()
+        if key[0] != "token-links" or any(link == "overlap" for link, _ in links_in(rows))
+    }
+    shared = replace(measured, rows=shown, problems={})
     title = "Words in both sentences: attention beyond the same offset"
     maps = _by_task(shared, "token-links", title, draw)
     lines: list[tuple[Cell, ...]] = []

@@ -52,7 +52,14 @@ def shares_of_patterns(measured: Measured, exhibit: Exhibit) -> tuple[View, ...]
                 if any(name in own for own in shares.values())
             )
             title = f"{exhibit.title}: {name_of(model)}"
-            said = joint({task: which_prevails(rows) for task, rows in by_task.items()})
+            said = joint(
+                {
+                    task: ""
+                    if measured.not_learnt("attention-patterns", model, task)
+                    else which_prevails(rows)
+                    for task, rows in by_task.items()
+                }
+            )
             axes = ("task", "share of maps")
             views.append(Bars(title, *axes, tuple(shares), series, stacked=True, says=said))
     return tuple(views)

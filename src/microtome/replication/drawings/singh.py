@@ -108,6 +108,7 @@ def distance_by_layer(measured: Measured, exhibit: Exhibit) -> tuple[View, ...]:
             name = "from the base" if size is None else size_name(size)
             lines.append(Series(name, tuple(map(float, by_layer)), tuple(by_layer.values())))
         title = f"{name_of(model)} on {task}"
-        label, said = "Frobenius distance", how_it_grows(rows)
+        unlearnt = measured.not_learnt("weight-drift", model, task)
+        label, said = "Frobenius distance", "" if unlearnt else how_it_grows(rows)
         curves.append(Curve(title, "layer", label, tuple(lines), percent=False, says=said))
     return panels(exhibit.title, curves)

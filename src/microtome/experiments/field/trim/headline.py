@@ -46,7 +46,7 @@ def _said(rows: TidyRows, wish: Wish, base: TidyRow, cut: TidyRow | None) -> str
         return f"{cut['layers']} of {layers} layers are enough: {cost}{pace}."
     if wish.lose is None or not _shallower(rows) or not has_learnt(rows):
         return sentence(rows, wish)
-    return f"No layer can go yet at a loss that is sure to stay below {loss_in_words(wish.lose)}."
+    return f"No layer can go yet: no cut is sure to lose less than {loss_in_words(wish.lose)}."
 
 
 def _shallower(rows: TidyRows) -> list[TidyRow]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +29,7 @@ from microtome.training.recipe import Recipe, Seeds, derived
 HEALED = "healed"  # the stage, and the folder within the trial's checkpoint
 RECORD = "healing.json"
 SAVE_MINUTES = 1.0
+TIMED_STEPS, UNTIMED_STEPS = 6, 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,3 +139,16 @@ class Healing:
         """What was kept to resume isn't part of the checkpoint."""
         for folder in self.context.scratch.glob("*.finetuning"):
             files.remove(folder)
+
+
+def seconds_per_step(cut: PreTrainedModel, lessons: Lessons, batch: int) -> float:
+    """The median of a few steps after the first ones, which warm up."""
+    ends: list[float] = []
+    n_steps = UNTIMED_STEPS + TIMED_STEPS
+    recipe = Recipe(batch_size=batch, steps=n_steps, epochs=1, learning_rate=1e-6)
+    train(
+        cut, lessons, recipe, seeds=Seeds.of(0), dropout=False,
+        progress=lambda step: ends.append(time.perf_counter()),
+    )  # fmt: skip
+    # The last call tells of the epoch's end, not of a step.
+    return float(np.median(np.diff(ends[UNTIMED_STEPS - 1 : n_steps])))

@@ -20,7 +20,7 @@ from microtome.experiments.field.trim.candidates import (
     keeping,
     without_one,
 )
-from microtome.experiments.field.trim.healing import HEALED, Healing
+from microtome.experiments.field.trim.healing import HEALED, Healing, seconds_per_step
 from microtome.experiments.field.trim.judging import HalvedRows, Halves, mark_frontier
 from microtome.experiments.field.trim.plan import TEXT, texts_in
 from microtome.experiments.kit.layers import edit_to
@@ -30,7 +30,12 @@ from microtome.experiments.kit.stored_predictions import (
     stored_timings,
 )
 from microtome.experiments.kit.subject import POOLING
-from microtome.experiments.kit.trial_inputs import opened_model, opened_rows, training_rows
+from microtome.experiments.kit.trial_inputs import (
+    is_fine_tuned,
+    opened_model,
+    opened_rows,
+    training_rows,
+)
 from microtome.families import adapt
 from microtome.models.costs import cost
 from microtome.models.loading import load
@@ -39,14 +44,10 @@ from microtome.runs import Context, Need, Result
 from microtome.surgery import apply
 from microtome.tasks.reading.opening import open_data
 from microtome.tasks.task import UNIT_OF
-from microtome.training.distil.lessons import Lessons
 from microtome.training.distil.texts import LessonTexts, without_measured
-from microtome.training.finetune.loop import train
-from microtome.training.recipe import Recipe, Seeds
 
 SCREENED, BASE = "screened", "base"  # stages, besides healing's
 ANSWERS = "base_answers"  # an array
-TIMED_STEPS, UNTIMED_STEPS = 6, 2
 TIMED_TEXTS = 256
 
 
@@ -126,21 +127,8 @@ def calibrate(request: Mapping[str, Any], context: Context) -> Result:
     for size in request["sizes"]:
         context.report(f"time a step of {size} layers")
         cut = apply(parse(edit_to(size, adapt(model).shape.n_layers)), model)
-        per_step[str(size)] = _seconds_per_step(cut, lessons, request["batch_size"])
+        per_step[str(size)] = seconds_per_step(cut, lessons, request["batch_size"])
     return Result(summary={"seconds_per_text": per_text, "seconds_per_step": per_step})
-
-
-def _seconds_per_step(cut: PreTrainedModel, lessons: Lessons, batch: int) -> float:
-    """The median of a few steps after the first ones, which warm up."""
-    ends: list[float] = []
-    n_steps = UNTIMED_STEPS + TIMED_STEPS
-    recipe = Recipe(batch_size=batch, steps=n_steps, epochs=1, learning_rate=1e-6)
-    train(
-        cut, lessons, recipe, seeds=Seeds.of(0), dropout=False,
-        progress=lambda step: ends.append(time.perf_counter()),
-    )  # fmt: skip
-    # The last call tells of the epoch's end, not of a step.
-    return float(np.median(np.diff(ends[UNTIMED_STEPS - 1 : n_steps])))
 
 
 def _texts(
@@ -220,7 +208,10 @@ def judge(request: Mapping[str, Any], context: Context) -> Result:
     """Base and cuts on the half of the rows that nothing was picked on, with their prices."""
     measured = HalvedRows.opened(request, context)
     stored, timings = _need_with(context, BASE), stored_timings(context)
-    about = {"stage": "judged", "unit": UNIT_OF.get(measured.dataset.task.kind, "rows")}
+    about = {
+        "stage": "judged", "unit": UNIT_OF.get(measured.dataset.task.kind, "rows"),
+        "fine_tuned": is_fine_tuned(context),
+    }  # fmt: skip
 
     def row(edit: str, answers: NDArray[Any], **more: object) -> dict[str, Any]:
         model = apply(parse(edit), measured.model) if edit else measured.model

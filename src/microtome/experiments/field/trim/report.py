@@ -76,11 +76,7 @@ def sentence(rows: TidyRows, wish: Wish) -> str:
     """What to cut and what that costs; or why nothing is recommended, and what comes nearest."""
     base = base_of(rows)
     if not has_learnt(rows):
-        picked = _where_picked(base)
-        return (
-            f"The model hasn't learnt the task: its {base['metric']} is {percent(picked['value'])}"
-            f"{learning.no_better([picked])}. Train it longer first: --least-steps 300."
-        )
+        return _not_learnt(base)
     cut = recommended(rows, wish)
     if cut is not None:
         return f"{_kept(cut, base)}: {_price(cut, base)}.{_caveat(cut, wish)}"
@@ -88,6 +84,17 @@ def sentence(rows: TidyRows, wish: Wish) -> str:
     if not cuts:
         return "Every cut gives one answer only: none is recommended."
     return f"{_why_none(cuts, wish)} The nearest: {_nearest(cuts, base, wish)}."
+
+
+def _not_learnt(base: TidyRow) -> str:
+    picked = _where_picked(base)
+    # Rows of earlier versions don't say who trained it.
+    longer = "Train it longer first: --least-steps 300."
+    advice = longer if base.get("fine_tuned", True) else "Is it made for these rows and labels?"
+    return (
+        f"The model hasn't learnt the task: its {metric_name(base['metric'])} is"
+        f" {percent(picked['value'])}{learning.no_better([picked])}. {advice}"
+    )
 
 
 def _kept(cut: TidyRow, base: TidyRow) -> str:
@@ -99,14 +106,24 @@ def _kept(cut: TidyRow, base: TidyRow) -> str:
     return what if cut["healed"] else f"{what}, without training"
 
 
-def _price(cut: TidyRow, base: TidyRow) -> str:
+def _price(cut: TidyRow, base: TidyRow, wish: Wish | None = None) -> str:
     changed = change(cut["delta"], cut["low"], cut["high"])
-    speed = "speed not measurable now" if cut["speed"] is None else f"{cut['speed']:.1f}× faster"
-    if cut["speed"] is not None and cut["speed"] < 1:
-        speed = f"{1 / cut['speed']:.1f}× slower"
+    speed = _faster(cut["speed"], None if wish is None else wish.speed)
     smaller = 1 - cut["parameters"] / base["parameters"]
     size = f"{percent(smaller)} smaller" if smaller >= 0 else f"{percent(-smaller)} larger"
     return f"{changed} of {metric_name(cut['metric'])}, {speed}, {size}"
+
+
+def _faster(speed: float | None, wished: float | None) -> str:
+    """A speed in words; one that is too low isn't rounded up to what was wished for."""
+    if speed is None:
+        return "speed not measurable now"
+    if speed < 1:
+        return f"{1 / speed:.1f}× slower"
+    if wished is None or speed >= wished:
+        return f"{speed:.1f}× faster"
+    digits = next((n for n in (1, 2) if round(speed, n) < wished), 3)
+    return f"{speed:.{digits}f}× faster"
 
 
 def _caveat(cut: TidyRow, wish: Wish) -> str:
@@ -135,7 +152,7 @@ def _nearest(cuts: TidyRows, base: TidyRow, wish: Wish) -> str:
     fast = [cut for cut in cuts if (cut["speed"] or 0) >= (wish.speed or 0)]
     if not fast:
         fastest = max(cuts, key=lambda row: row["speed"] or 0)
-        return f"{_kept(fastest, base)}: {_price(fastest, base)}"
+        return f"{_kept(fastest, base)}: {_price(fastest, base, wish)}"
     nearest = max(fast, key=lambda row: row["pick_low"])
     # Rounded up: what is named has to be enough.
     asked = f"--lose {math.floor(1 - 1000 * nearest['pick_low'] + 1e-9) / 10:g}"

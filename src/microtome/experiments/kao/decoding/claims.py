@@ -9,17 +9,21 @@ from microtome.experiments.kao.decoding.report import (
     HIGH,
     MOVED,
     curve_rows,
+    deeper_finding,
+    deeper_rows,
+    half_as_deep_again,
     inner_rows,
     tuning_finding,
 )
 from microtome.experiments.kit.answer import judged, sure_above, verdict
 from microtome.experiments.kit.wording import percent, points
-from microtome.papers.answer import Answer
+from microtome.papers.answer import CANT_TELL, Answer
 from microtome.statistics.intervals import wilson
 from microtome.views import TidyRow, TidyRows
 
 FAR = 0.1  # "far below the average token": ten points
 LAST_LAYERS = 1 / 3  # "the last few layers": this share of all
+SHARED = "albert"  # the models whose layers share their weights
 SST2 = ("sst2", "sst2-sentence")
 
 
@@ -31,6 +35,8 @@ def claims(rows: TidyRows) -> dict[str, Answer]:
         answers["first token"] = _first_token(rows, curve[-1])
     if tuning_finding(rows):
         answers["fine-tuned"] = _tuned(rows)
+    if deeper_rows(rows):
+        answers["deeper"] = _deeper(rows)
     if inner := inner_rows(curve):
         answers["control"] = _control(inner)
         answers["inner depths"] = _inner_depths(inner)
@@ -115,6 +121,24 @@ def _tuned(rows: TidyRows) -> Answer:
     most = max(early, key=lambda depth: abs(moves[depth][0]))
     words = f"{tuning_finding(rows)} Of the first two thirds, depth {most} moves most"
     return Answer(f"{words} ({points(moves[most][0])} points)", verdict(holds), *moves[most])
+
+
+def _deeper(rows: TidyRows) -> Answer:
+    """A shared layer applied half as often again, as ALBERT-base's six extra layers are.
+
+    Holds where the last state is sure to give back 80 % of the tokens, doesn't hold where it is
+    sure not to; random blocks that do about as well decide nothing. Other models have no verdict.
+    """
+    words, row = deeper_finding(rows), half_as_deep_again(rows)
+    if SHARED not in str(rows[0].get("model", "")).lower():
+        return Answer(words)
+    if row is None:
+        return Answer(f"{words} No model was half as deep again.", CANT_TELL)
+    words += f" With {row['layers']} layers: {percent(row['accuracy'])}."
+    holds = sure_above(row["low"], row["high"], HIGH)
+    if row["control"] >= row["accuracy"] - CLEAR:
+        holds, words = None, f"{words} Random blocks do about as well."
+    return Answer(words, verdict(holds), row["accuracy"], row["low"], row["high"], "%")
 
 
 def _least(move: tuple[float, float, float]) -> float:

@@ -12,6 +12,7 @@ from microtome.views import Curve, Sentences, Series, TidyRow, TidyRows, View, s
 CLEAR = 0.1  # how far the curve must be above its control before anything is claimed
 HIGH = 0.8  # what the papers call decodable
 MOVED = 0.05  # a depth that fine-tuning has changed
+MORE_LAYERS = 0.5  # ALBERT-base's six extra layers are half as many as it has
 
 
 def curve_rows(rows: TidyRows, checkpoint: str | None = None) -> list[TidyRow]:
@@ -33,6 +34,15 @@ def deeper_rows(rows: TidyRows) -> list[TidyRow]:
     """The last states of deeper models, by their number of layers."""
     by_count = {row["layers"]: row for row in rows if row.get("edit")}
     return [by_count[n_layers] for n_layers in sorted(by_count)]
+
+
+def half_as_deep_again(rows: TidyRows) -> TidyRow | None:
+    """The last state with half as many layers again, as ALBERT-base's six extra ones are, or more.
+
+    None where no model was as deep.
+    """
+    enough = curve_rows(rows)[-1]["layers"] * (1 + MORE_LAYERS)
+    return next((row for row in deeper_rows(rows) if row["layers"] >= enough), None)
 
 
 def views(rows: TidyRows) -> tuple[View, ...]:

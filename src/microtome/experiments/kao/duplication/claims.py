@@ -17,12 +17,10 @@ from microtome.experiments.kao.duplication.depth_comparison import (
     trained_depths,
 )
 from microtome.experiments.kao.duplication.report import (
-    decoded_finding,
-    decoded_rows,
     picked_finding,
     picked_row,
 )
-from microtome.experiments.kao.duplication.strategies import BASELINE, REPEAT
+from microtome.experiments.kao.duplication.strategies import REPEAT
 from microtome.experiments.kit.answer import (
     above,
     answer,
@@ -31,17 +29,15 @@ from microtome.experiments.kit.answer import (
     judged,
     opposite,
     sure_above,
-    verdict,
+    unlearnt,
 )
 from microtome.experiments.kit.seed_curves import said
-from microtome.experiments.kit.wording import counted, percent
+from microtome.experiments.kit.wording import counted
 from microtome.papers.answer import CANT_TELL, Answer
 from microtome.statistics import SeedDifference, compare_seeds
-from microtome.views import TidyRow, TidyRows
+from microtome.views import TidyRows
 
 HARDLY = 0.01  # "hardly any" gain: less than a point
-DECODED = 0.8  # what the papers call decodable
-MORE_LAYERS = 0.5  # ALBERT-base's six extra layers are half as many as it has
 GAINING, EASY = ("squad2", "snli"), ("sst2", "sst2-sentence")
 SHARED = "albert"  # the models that the papers say need more than one layer
 
@@ -50,12 +46,14 @@ def claims(rows: TidyRows) -> dict[str, Answer]:
     """A claim's key → what was measured; a claim that these rows don't touch is left out."""
     depths = trained_depths(rows)
     baseline = baseline_of(depths)
-    answers = _decoded(rows)
     if baseline is None:
-        return answers
+        return {}
     if why := baseline_not_learnt(rows):
-        return answers | {key: Answer(why, CANT_TELL) for key in _keys(rows, depths)}
-    return answers | _gain(rows) | _how_many(rows, depths) | _rules(depths, baseline)
+        about = {"gain": GAINING, "easy task": EASY}
+        found = {key: unlearnt(why) for key in _keys(rows, depths)}
+        judged_on = {key: judged(found[key], rows, about[key]) for key in about if key in found}
+        return found | judged_on
+    return _gain(rows) | _how_many(rows, depths) | _rules(depths, baseline)
 
 
 def _keys(rows: TidyRows, depths: Sequence[TrainedDepth]) -> list[str]:
@@ -138,28 +136,6 @@ def _mean_change(depths: Sequence[TrainedDepth], baseline: TrainedDepth) -> Seed
         for row in depth.rows:
             by_seed.setdefault(row["seed"], []).append(row["value"])
     return compare_seeds([sum(own) / len(own) for own in by_seed.values()], baseline.scores)
-
-
-def _decoded(rows: TidyRows) -> dict[str, Answer]:
-    """A shared layer applied half as often again, as ALBERT-base's six extra layers are.
-
-    Holds where the last state is sure to give back 80 % of the tokens, doesn't hold where it is
-    sure not to. Other models have no verdict.
-    """
-    words, decoded = decoded_finding(rows), decoded_rows(rows)
-    base = next((row for row in decoded if row["strategy"] == BASELINE), None)
-    if not words or base is None:
-        return {}
-    if SHARED not in _model(rows):
-        return {"decoded": Answer(words)}
-    enough = base["layers"] * (1 + MORE_LAYERS)
-    deeper = [row for row in decoded if row["strategy"] == "first" and row["layers"] >= enough]
-    if not deeper:
-        return {"decoded": Answer(f"{words} No model had {enough:g} layers.", CANT_TELL)}
-    row: TidyRow = min(deeper, key=lambda row: row["layers"])
-    holds = sure_above(row["low"], row["high"], DECODED)
-    words += f" With {row['layers']} layers: {percent(row['value'])}."
-    return {"decoded": Answer(words, verdict(holds), row["value"], row["low"], row["high"], "%")}
 
 
 def _model(rows: TidyRows) -> str:

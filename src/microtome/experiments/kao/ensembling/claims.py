@@ -8,8 +8,8 @@ from microtome.experiments.kao.ensembling.report import (
     row_of,
     rule_finding,
 )
-from microtome.experiments.kit.answer import from_row, judged, sure_above
-from microtome.papers.answer import CANT_TELL, Answer
+from microtome.experiments.kit.answer import from_row, judged, sure_above, unlearnt
+from microtome.papers.answer import Answer
 from microtome.views import TidyRows
 
 TASKS = ("squad2",)
@@ -22,7 +22,7 @@ def claims(rows: TidyRows) -> dict[str, Answer]:
     ensemble of baseline runs; doesn't hold where it is sure to be worse.
     """
     if why := baseline_not_learnt(rows):
-        return {"ensembles": Answer(why, CANT_TELL)}
+        return {"ensembles": judged(unlearnt(why), rows, TASKS)}
     top = row_of(rows, "top-", "other rows")
     compared = (rule_finding(rows, "top-"), equal_size_finding(rows))
     words = " ".join(filter(None, compared))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from microtome.experiments.kao.layer_removal.report import FREE, baseline_of, measured_cuts
-from microtome.experiments.kit.answer import from_row
+from microtome.experiments.kit.answer import from_row, unlearnt
 from microtome.experiments.kit.learning import not_learnt
 from microtome.experiments.kit.wording import counted
 from microtome.papers.answer import CANT_TELL, Answer
@@ -19,7 +19,7 @@ def claims(rows: TidyRows) -> dict[str, Answer]:
     """
     base, cuts = baseline_of(rows), measured_cuts(rows)
     if why := not_learnt([base], "The whole model"):
-        return {"removal": Answer(why, CANT_TELL)}
+        return {"removal": unlearnt(why)}
     n_free = sum(row["low_corrected"] > FREE for row in cuts)
     free = f"{n_free or 'none'} of {counted(len(cuts), 'cut')} {'is' if n_free < 2 else 'are'}"
     words = f"{free} sure to cost less than 1 point without training"

@@ -43,7 +43,7 @@ def _sentence(rows: TidyRows, base: TidyRow, cut: TidyRow | None) -> str:
     if cut is None or not has_learnt(rows):
         return recommendation(rows)
     if not free_cuts(rows):
-        return "No layer can go without training at a loss that is sure to stay below 1 point."
+        return "No layer can go without training: no cut is sure to cost less than 1 point."
     return (
         f"{cut['layers']} of {base['layers']} layers are enough without training: {described(cut)}."
     )

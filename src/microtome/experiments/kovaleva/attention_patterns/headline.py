@@ -26,7 +26,9 @@ def headline(rows: TidyRows) -> Headline:
         Card("mostly heterogeneous heads", f"{n_mixed} of {len(heads)}"),
         Card("maps", f"{mixed['n_maps']:,}", f"of {mixed['n']:,} examples"),
     )  # fmt: skip
-    sentence = f"At most {percent(mixed['share'])} of the attention maps may hold something more."
+    sentence = (
+        f"At most {percent(mixed['share'])} of the attention maps hold more than a simple pattern."
+    )
     sure = (
         "Those are the heterogeneous maps, without a pattern; they need not mean anything, so their"
         " share is an upper bound. Intervals are over examples, those of the corrected share over"

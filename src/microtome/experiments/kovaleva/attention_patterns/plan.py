@@ -24,7 +24,7 @@ from microtome.runs import Trial
 from microtome.tasks.data_spec import DataSpec
 
 SECTION = "Kovaleva et al. 2019, BERT's self-attention patterns"
-QUESTION = "What do the heads' attention maps look like, and how many may hold something more?"
+QUESTION = "Which patterns do attention maps have, and how many may hold more than one of these?"
 COLUMNS = ("checkpoint", "layer", "head", "pattern", "share", "low", "high", "n", "corrected")
 CLASSIFIER, PRETRAINED = "classifier", "pretrained"
 # `observe.patterns` knows the place too, but needs torch.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from microtome.experiments.kit.answer import from_row, verdict
+from microtome.experiments.kit.answer import from_row, unlearnt, verdict
 from microtome.experiments.kit.head_tables import name_of
 from microtome.experiments.kit.wording import change, counted
 from microtome.experiments.kovaleva.frame_relations.report import (
@@ -24,7 +24,7 @@ def claims(rows: TidyRows) -> dict[str, Answer]:
     answers = {"heads": _heads(rows)}
     if disabled := [row for row in linked if row["delta"] is not None]:
         why = model_not_learnt(disabled)
-        answers["importance"] = Answer(why, CANT_TELL) if why else _importance(disabled)
+        answers["importance"] = unlearnt(why) if why else _importance(disabled)
     return answers
 
 

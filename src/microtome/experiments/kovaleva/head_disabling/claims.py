@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from microtome.experiments.kit.answer import from_row, judged, sure_above, verdict
+from microtome.experiments.kit.answer import from_row, judged, sure_above, unlearnt, verdict
 from microtome.experiments.kit.learning import not_learnt
 from microtome.experiments.kit.wording import change, points
 from microtome.experiments.kovaleva.head_disabling.report import (
@@ -12,7 +12,7 @@ from microtome.experiments.kovaleva.head_disabling.report import (
     single_heads,
     whole_layers,
 )
-from microtome.papers.answer import CANT_TELL, Answer
+from microtome.papers.answer import Answer
 from microtome.views import TidyRow, TidyRows
 
 LEAST_GAIN = 0.001  # the smallest that the paper reports: 0.1 points, on STS-B
@@ -24,8 +24,8 @@ def claims(rows: TidyRows) -> dict[str, Answer]:
     """What each claim looks like in these rows; one that they don't answer is left out."""
     baseline = baseline_of(rows)
     if why := not_learnt([baseline], "The model"):
-        keys = ("best head", "random head", "some heads", "whole layer")
-        return dict.fromkeys(keys, Answer(why, CANT_TELL))
+        found = dict.fromkeys(("best head", "some heads", "whole layer"), unlearnt(why))
+        return found | {"random head": judged(unlearnt(why), rows, HELPED_AT_RANDOM)}
     head, layer = (
         next((row for row in rows_on_test(rows) if (row["head"] is None) is whole), None)
         for whole in (False, True)

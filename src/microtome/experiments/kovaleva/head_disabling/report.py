@@ -46,7 +46,7 @@ def views(rows: TidyRows) -> tuple[View, ...]:
         marked=beyond_chance,
         diverging=True,
         percent=True,
-        says=which_matter(single_heads(rows)),
+        says="" if not_learnt([baseline_of(rows)], "") else which_matter(single_heads(rows)),
         note=lambda row: f"{points(row['low'])} to {points(row['high'])}",
     )
     tables = [

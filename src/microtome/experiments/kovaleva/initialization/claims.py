@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from microtome.experiments.kit.answer import above, answer, judged, opposite
+from microtome.experiments.kit.learning import constant_of
 from microtome.experiments.kit.seed_curves import said
 from microtome.experiments.kit.wording import percent
-from microtome.experiments.kovaleva.initialization.report import difference, values_of
+from microtome.experiments.kovaleva.initialization.report import difference, runs_of, values_of
 from microtome.papers.answer import Answer
 from microtome.statistics import over_seeds
 from microtome.views import TidyRows
@@ -27,23 +30,23 @@ def claims(rows: TidyRows) -> dict[str, Answer]:
     below = answer(opposite(above(random, 0.0)), said(random), random)
     words = f"{said(gain)} on this task against untrained heads{constant}"
     return {
-        "gain": answer(holds, words, gain),
+        "gain": replace(answer(holds, words, gain), learnt=not constant),
         "random": judged(below, rows, BELOW_IN_THE_PAPER),
     }
 
 
-def beats_constant(rows: TidyRows) -> bool:
-    """Whether fine-tuning is sure to be better than a constant answer, where that was scored."""
-    return not _constant_answer(rows)
-
-
 def _constant_answer(rows: TidyRows) -> str:
-    """Words for a fine-tuning that is no better than a constant answer, over its seeds."""
-    constant = values_of(rows, "majority")
-    if not constant:
+    """Words for a fine-tuning that isn't sure to be better than a constant answer, over its seeds.
+
+    The better one of two: the commonest training label, and the best answer to the measured rows.
+    """
+    runs = runs_of(rows, "finetuned")
+    known = [*values_of(rows, "majority"), constant_of(runs)]
+    constant = max((value for value in known if value is not None), default=None)
+    if constant is None:
         return ""
-    lead = over_seeds([value - constant[0] for value in values_of(rows, "finetuned")])
+    lead = over_seeds([run["value"] - constant for run in runs])
     if (lead.value if lead.interval is None else lead.interval.low) > 0:
         return ""
     words = "is as good" if lead.value <= 0 else "is indistinguishable from it"
-    return f", but a constant answer {words} ({percent(constant[0])})"
+    return f", but a constant answer {words} ({percent(constant)})"

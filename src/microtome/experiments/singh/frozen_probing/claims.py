@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-from microtome.experiments.kit.answer import is_about, judged, verdict
-from microtome.experiments.kit.learning import has_learnt, not_learnt
+from microtome.experiments.kit.answer import is_about, judged, unlearnt, verdict
+from microtome.experiments.kit.learning import constant_of, has_learnt, no_better, not_learnt
 from microtome.experiments.kit.seed_curves import by_place, mean_of, sizes
 from microtome.experiments.kit.wording import change, percent, points
 from microtome.experiments.singh.frozen_probing.report import probed, recipes, reinitialized
@@ -40,8 +40,8 @@ def claims(rows: TidyRows) -> dict[str, Answer]:
     }
     if 2 in curve:
         answers["top layers"] = judged(_top_layers(curve[2]), rows, TASKS)
-    if unlearnt := not_learnt(curve[min(curve)], "The classifier on the whole encoder"):
-        answers |= dict.fromkeys(answers.keys() - {"peak"}, Answer(unlearnt, CANT_TELL))
+    if why := not_learnt(curve[min(curve)], "The classifier on the whole encoder"):
+        answers |= dict.fromkeys(answers.keys() - {"peak"}, judged(unlearnt(why), rows, TASKS))
     if is_about(rows, ("cola",)):
         answers["cola"] = _zero_points(rows, curve, recipe)
     return answers
@@ -101,7 +101,8 @@ def _decline(curve: SeedCurve, task: str | None) -> Answer:
 def _peak(frozen: SeedCurve, tuned: SeedCurve) -> Answer:
     """The highest score of frozen layers against that of re-initialised, fine-tuned ones.
 
-    Holds where the runs' intervals are all below the others', doesn't hold where all are above.
+    Holds where the runs' intervals are all below the others', doesn't hold where all are above;
+    decides nothing where those others are no better than one constant answer.
     """
     best = max(frozen, key=lambda removed: mean_of(frozen[removed]))
     numbers = f"{percent(mean_of(frozen[best]))} with {best} removed"
@@ -109,12 +110,17 @@ def _peak(frozen: SeedCurve, tuned: SeedCurve) -> Answer:
         words = f"{numbers}; give --beside RUN, a reinitialization of this model and task"
         return Answer(words, CANT_TELL)
     rival = max(tuned, key=lambda count: mean_of(tuned[count]))
+    words = f"{numbers}, re-initialised {percent(mean_of(tuned[rival]))} with {rival}"
+    # Only the probes' rows say what a constant answer scores: on the same rows.
+    constant = {"constant_value": constant_of(frozen[best])}
+    rivals = [{**row, **constant} for row in tuned[rival]]
+    if not has_learnt(rivals):
+        return unlearnt(f"{words}{no_better(rivals)}")
     (frozen_low, frozen_high), (tuned_low, tuned_high) = (
         (min(row["low"] for row in peak), max(row["high"] for row in peak))
         for peak in (frozen[best], tuned[rival])
     )
     holds = True if frozen_high < tuned_low else False if tuned_high < frozen_low else None
-    words = f"{numbers}, re-initialised {percent(mean_of(tuned[rival]))} with {rival}"
     gap = mean_of(frozen[best]) - mean_of(tuned[rival])
     ends = (frozen_low - tuned_high, frozen_high - tuned_low)
     return Answer(words, verdict(holds), gap, *ends)

@@ -16,6 +16,7 @@ from microtome.experiments.kit.answer import (
     enough_seeds,
     is_about,
     judged,
+    unlearnt,
     verdict,
 )
 from microtome.experiments.kit.learning import has_learnt, not_learnt
@@ -29,7 +30,7 @@ from microtome.experiments.kit.seed_curves import (
 )
 from microtome.experiments.kit.wording import points
 from microtome.experiments.singh.reinitialization.report import concavities, last_layers, scores
-from microtome.papers.answer import CANT_TELL, Answer
+from microtome.papers.answer import Answer
 from microtome.statistics import over_seeds
 from microtome.views import TidyRow, TidyRows
 
@@ -48,12 +49,12 @@ def claims(rows: TidyRows) -> dict[str, Answer]:
     if rows[0]["side"] != "top":
         return {}
     curves = {size: by_place(scores(rows, size), "reinitialized") for size in sizes(rows)}
-    unlearnt = [
+    reasons = [
         why
         for size, curve in curves.items()
         if (why := not_learnt(curve[min(curve)], f"With {size_name(size)} the model"))
     ]
-    if len(unlearnt) == len(curves):
+    if len(reasons) == len(curves):
         about = {
             "last layers": True,
             "little data": is_about(rows, SST2),
@@ -61,7 +62,7 @@ def claims(rows: TidyRows) -> dict[str, Answer]:
             "qnli": is_about(rows, ("qnli",)),
             "cola": is_about(rows, ("cola",)),
         }
-        return {key: Answer(unlearnt[0], CANT_TELL) for key, is_asked in about.items() if is_asked}
+        return {key: unlearnt(reasons[0]) for key, is_asked in about.items() if is_asked}
     curves = {size: curve for size, curve in curves.items() if has_learnt(curve[min(curve)])}
     return {
         **_last_layers(rows, curves),
@@ -95,7 +96,7 @@ def _middle_layers(rows: TidyRows, curves: Mapping[float, SeedCurve]) -> dict[st
     taught = [(size, curve) for size, curve in curves.items() if has_learnt(curve[top])]
     if not taught:
         why = not_learnt(curves[next(iter(curves))][top], f"With {top} re-initialised layers it")
-        return {"middle layers": judged(Answer(why, CANT_TELL), rows, SST2)}
+        return {"middle layers": judged(unlearnt(why), rows, SST2)}
     size, curve = taught[-1]
     cost = difference(curve[middle], curve[top])
     holds = None
