@@ -96,7 +96,7 @@ def busy_process() -> Iterator[None]:
         spinning.wait()
 
 
-def beside_a_busy_process(names: Sequence[str], passed: list[str]) -> list[dict]:
+def next_to_busy_process(names: Sequence[str], passed: list[str]) -> list[dict]:
     """Each benchmark alone, then busy: its ratios in both, and the share that is left."""
     found = []
     for one in (one for one in BENCHMARKS if one.name in names):
@@ -104,11 +104,11 @@ def beside_a_busy_process(names: Sequence[str], passed: list[str]) -> list[dict]
         quiet = run(one, passed)
         with busy_process():
             busy = run(one, passed)
-        for alone, beside in zip(quiet.get("rows", []), busy.get("rows", []), strict=True):
+        for alone, pressed in zip(quiet.get("rows", []), busy.get("rows", []), strict=True):
             for rival, ratio in alone["ratios"].items():
-                kept = beside["ratios"][rival] / ratio
+                kept = pressed["ratios"][rival] / ratio
                 found.append({"work": alone["work"], "rival": rival, "quiet": ratio,
-                              "busy": beside["ratios"][rival], "kept": kept})  # fmt: skip
+                              "busy": pressed["ratios"][rival], "kept": kept})  # fmt: skip
     return found
 
 
@@ -140,7 +140,7 @@ def main() -> None:
     ]
     prepare()  # as the command line does: the benchmarks' processes inherit it
     if given.busy:
-        found = beside_a_busy_process(given.only or BUSY, passed)
+        found = next_to_busy_process(given.only or BUSY, passed)
         print(json.dumps(found) if given.json else busy_table(found))
         return
     documents = []

@@ -2,7 +2,7 @@
 
 The bars: under 2 ms per trial, every record written with fsync; starting again on the finished
 run in under 2 s (a fresh process, imports included, best of three). The bare cost of writing such
-files here, with the same fsyncs, stands beside them.
+files here, with the same fsyncs, is measured in the same run.
 """
 
 from __future__ import annotations

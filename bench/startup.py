@@ -4,7 +4,7 @@ python bench/startup.py [--json]
 
 Cold means a new process; files are in the system's cache, as they are the second time on. Each is
 started a few times, and the fastest counts: others only ever add time. On a busy machine the CPU
-seconds of the whole command, beside it, tell more.
+seconds of the whole command tell more.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ import torch
 from transformers import BertModel
 
 from kit import rivals, workloads
-from kit.measuring import Bar, Clock, Row, finish, options, peak_mb
+from kit.measuring import Bar, Clock, Row, finish, options, peak_mb, reached
 from microtome.observe.texts import select_texts
 from microtome.training.probe.fitting import fit_paper
 from microtome.training.probe.probes import PAPER
@@ -90,7 +90,7 @@ def probing(shape: str, clock: Clock, n_rounds: int) -> Row:
         notes=f"{origin}; the rivals' time is multiplied out from batches at depths "
         f"{SAMPLED[0]} and {SAMPLED[1]}; equal states",
     )
-    row.bars = [Bar("vs pad-128", row.ratios["pad-128"], 50.0)]
+    row.bars = [Bar("vs pad-128", row.ratios["pad-128"], reached(100.0, 50.0))]
     return row
 
 

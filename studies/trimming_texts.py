@@ -83,6 +83,7 @@ def sick() -> list[list[str]]:
 
 def main() -> None:
     kind, out = sys.argv[1:]
+    Path(out).parent.mkdir(parents=True, exist_ok=True)
     if kind == "sick":
         with Path(out).open("w", newline="") as file:
             csv.writer(file).writerows(sick())

@@ -59,7 +59,7 @@ def shared_data():
 
 @pytest.fixture(autouse=True, scope="module")
 def pdf_files():
-    """A report's PDF files take longest: none, but where this fixture is another of that name."""
+    """A report's PDF files take longest: off, unless a module overrides this fixture."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("microtome.report.writing.can_write_pdf", lambda: False)
         yield

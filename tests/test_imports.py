@@ -199,7 +199,7 @@ SCRIPTS = sorted(
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_scripts_outside_the_package_import_what_is_there(path):
-    """No type checker reads them, and most of them run for too long to be run by a test."""
+    """Most of them run for too long to be run by a test."""
     for name in imported(ast.parse(path.read_text(encoding="utf-8"))):
         module, _, last = name.rpartition(".")
         if module.split(".")[0] == "microtome":

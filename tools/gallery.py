@@ -111,12 +111,14 @@ REPORTS = (
 
 
 def run(command: str, *, into: str = "--out") -> None:
-    """A `microtome` command in the folder of all runs, unless its folder is whole already."""
+    """A `microtome` command in the folder of all runs; of a run that is there, its page alone."""
     arguments = shlex.split(command)
-    folder = RUNS / arguments[arguments.index(into) + 1]
-    if (folder / "report.html").exists() or (folder / "config.json").exists():
+    name = arguments[arguments.index(into) + 1]
+    if (RUNS / name / "config.json").exists():
         return
-    print(f"microtome {command}", flush=True)
+    if (RUNS / name / "report.html").exists():
+        arguments = ["report", name]
+    print(f"microtome {shlex.join(arguments)}", flush=True)
     arguments = [each.replace(SHARED_NAME, str(SHARED)) for each in arguments]
     subprocess.run([*COMMAND, *arguments, "--quiet"], cwd=RUNS, check=True)
 
@@ -185,7 +187,11 @@ def answer_of(report: Report, text: str) -> str:
     if not page_of(report).exists():
         found = re.search(rf"!\[(.*)\]\(gallery/{report.name}\.png\)", text)
         return found[1] if found else report.heading
-    html = page_of(report).read_text(encoding="utf-8")
+    return lead_of(page_of(report).read_text(encoding="utf-8"))
+
+
+def lead_of(html: str) -> str:
+    """The largest text of a report's page."""
     lead = re.search(r'<h2 class="lead"><bdi>(.*?)</bdi></h2>', html, re.DOTALL)
     assert lead is not None
     return unescape(lead[1]).strip()
@@ -198,9 +204,8 @@ def gallery_page(text: str) -> str:
         "Eight reports and a trim, small enough to be made again in ten minutes of one core:"
         " `python tools/gallery.py`. The pictures are the first thing that each page shows; below"
         f" it come the sections, tables and methods. Two pages are here as they are: {kept}.\n\n"
-        "They were made next to other work, on two cores: milliseconds in them are noise. Commands"
-        " with `../shared` need data that isn't in the repository: STS-B's native files, and"
-        " bge-small-en as a folder."
+        "Milliseconds in them are those of one machine. Commands with `../shared` need data that"
+        " isn't in the repository: STS-B's native files, and bge-small-en as a folder."
     )
     lines = ["# Gallery", "", intro]
     for report in REPORTS:

@@ -46,6 +46,20 @@ def install_command(extra: str) -> str:
     return f"pip install '{DISTRIBUTION}[{extra}]'"
 
 
+_NO_MEMORY = (
+    "can't allocate memory",  # torch
+    "Cannot allocate memory",  # the system
+    "can't start new thread",
+    "failed to map segment from shared object",  # a module that is imported late
+    "out of memory",  # a GPU
+)
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether Python, torch, the system or its loader had no memory to give."""
+    return isinstance(error, MemoryError) or any(words in str(error) for words in _NO_MEMORY)
+
+
 class MicrotomeError(Exception):
     """Root of the tree: ``message`` states the problem, ``hint`` the remedy."""
 

@@ -14,6 +14,7 @@ from typing import Any
 from microtome.comparing.page import COMPARISON, comparison_page
 from microtome.errors import RequestError, install_command
 from microtome.experiments import Subject, find_experiment, subject_of
+from microtome.experiments.field.trim.plan import TRIM
 from microtome.experiments.kit.layers import layers_of, work_of_a_row
 from microtome.models.source import embedded_names, minilm_folder
 from microtome.replication.page import replication_page
@@ -34,7 +35,7 @@ from microtome.study import (
     study,
 )
 from microtome.tasks.data_spec import DataSpec
-from microtome.trimming.page import TRIM, trim_page
+from microtome.trimming.page import trim_page
 
 EXAMINATION = "examination"
 PARTS = ("trim", "layer-removal", "head-disabling", "decoding")

@@ -119,12 +119,6 @@ def read_tokenizer(place: Path) -> int:
     return 0 if tokenizer is None else len(tokenizer.get_vocab())
 
 
-SENTENCE = (
-    "modules.json", "1_Pooling/config.json", "2_Dense/config.json", "3_LayerNorm/config.json",
-    "sentence_bert_config.json", "config_sentence_transformers.json",
-)  # fmt: skip
-
-
 def sentence_case(rng: Random) -> Case:
     further = tuple(
         str(file.relative_to(embedder())) for file in embedder().rglob("*") if file.is_file()

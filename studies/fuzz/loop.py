@@ -70,7 +70,7 @@ class Finding:
 
 
 @dataclass
-class Trial:
+class Fuzzing:
     """A target under way, in ``place``."""
 
     target: Target
@@ -170,12 +170,12 @@ def message_problem(error: MicrotomeError) -> str | None:
     )
 
 
-def prepared(target: Target, place: Path) -> Trial:
+def prepared(target: Target, place: Path) -> Fuzzing:
     """The trial of a target, with the files that stay as they are."""
     if target.folder is not None:
         shutil.copytree(target.folder, place)
     place.mkdir(parents=True, exist_ok=True)
-    return Trial(target, place)
+    return Fuzzing(target, place)
 
 
 def _told(error: BaseException, files: Files) -> tuple[str, Files, str]:

@@ -108,7 +108,7 @@ def drivers(job: Job, tried: Tried, times: int, draw: random.Random) -> None:
             had = stored(place)
             first = job.start(place)
             time.sleep(draw.uniform(0, job.seconds / 4))
-            second = _beside(job, place)
+            second = _second_driver(job, place)
             one = first.wait(draw.uniform(0, job.seconds / 2))
             other = second.wait()
             tried.attempts += 1
@@ -119,7 +119,7 @@ def drivers(job: Job, tried: Tried, times: int, draw: random.Random) -> None:
         finished(job, place, tried)
 
 
-def _beside(job: Job, place: Path) -> Pass:
+def _second_driver(job: Job, place: Path) -> Pass:
     return Pass(job.arguments(place), job.root / "said-too")
 
 

@@ -51,7 +51,7 @@ VARIANTS = {"2 threads": torch.float32, "fp16": torch.float16, "bf16": torch.bfl
 
 
 @dataclass(frozen=True)
-class Subjected:
+class MeasuredModel:
     """A model, the rows that it is measured on, the experiments, and a paper's exhibits."""
 
     folder: Callable[[], Path]
@@ -65,14 +65,14 @@ def _stsb(limit: int) -> DataSpec:
 
 
 MODELS = {
-    "nano-bert": Subjected(
+    "nano-bert": MeasuredModel(
         lambda: resolve("nano-bert").path,
         lambda limit: DataSpec("micro-sentiment", limit=limit),
         ("decoding", "layer-similarity"),
         ("kao2021", ("Figure 2",)),
     ),
-    "minilm": Subjected(minilm_folder, _stsb, ("head-disabling", "layer-removal")),
-    "bge-small": Subjected(
+    "minilm": MeasuredModel(minilm_folder, _stsb, ("head-disabling", "layer-removal")),
+    "bge-small": MeasuredModel(
         lambda: SHARED / "models" / "bge-small-en", _stsb, ("head-disabling", "layer-removal")
     ),
 }
@@ -100,7 +100,7 @@ class Moved:
 Rows = dict[str, list[Mapping[str, object]]]
 
 
-def rows_of(folder: Path, about: Subjected, limit: int, out: Path) -> Rows:
+def rows_of(folder: Path, about: MeasuredModel, limit: int, out: Path) -> Rows:
     """The rows of each experiment, and the verdicts of the claims."""
     found: Rows = {}
     for name in about.experiments:

@@ -14,6 +14,7 @@ import argparse
 import json
 import os
 import random
+import shutil
 import sys
 import tempfile
 import time
@@ -57,8 +58,12 @@ def main() -> int:
     if given.json:
         given.json.write_text(json.dumps([asdict(each) for each in done], indent=1))
     n_lost = sum(len(each.lost) for each in done)
-    print(f"{sum(each.attempts for each in done)} attempts, {n_lost} losses; {root}")
-    return 1 if n_lost else 0
+    print(f"{sum(each.attempts for each in done)} attempts, {n_lost} losses")
+    if not n_lost:
+        shutil.rmtree(root, ignore_errors=True)
+        return 0
+    print(f"what was lost is in {root}")
+    return 1
 
 
 def besieged(name: str, root: Path, faults: list[str], given: argparse.Namespace) -> list[Tried]:

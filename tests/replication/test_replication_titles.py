@@ -225,11 +225,13 @@ def test_heads_that_follow_links():
 
 
 def test_features_that_are_attended_to():
-    def said(*p_values, score=0.9):
+    def said(*p_values, score=0.9, n_special=0):
+        features = [*("[CLS]", "[SEP]")[:n_special], *(f"f{k}" for k in range(len(p_values)))]
         rows = tuple(
-            {"checkpoint": "finetuned", "feature": f"f{k}", "layer": 0, "head": 0, "p_maxt": p,
+            {"checkpoint": "finetuned", "feature": feature, "layer": layer, "head": 0, "p_maxt": p,
              "attention": 0.1, "excess": 0.1, "change": None}
-            for k, p in enumerate(p_values)
+            for feature, p in zip(features, (*[0.9] * n_special, *p_values), strict=True)
+            for layer in range(4 if n_special else 1)
         )  # fmt: skip
         found = {("linguistic-features", "m", "t"): rows, ("finetuning", "m", "t"): tuned(score)}
         return title("features by head", found)
@@ -238,6 +240,7 @@ def test_features_that_are_attended_to():
     assert said(0.01, 0.01) == "Heads attend to f0 and f1 beyond chance"
     assert said(*[0.01] * 4) == "Heads attend to 4 of 4 features beyond chance"
     assert said(0.01) == "Head 0.0 attends to f0 beyond chance"
+    assert said(0.01, n_special=2) == "4 of 4 heads attend to f0 beyond chance"
     assert said(0.9, 0.9) == said(0.01, score=0.5) == ""
 
 

@@ -44,21 +44,31 @@ def test_a_page_that_is_kept_is_whole_by_itself(report):
     assert str(gallery.ROOT) not in html
 
 
-def test_a_report_that_is_there_is_not_made_again(monkeypatch, tmp_path):
+@pytest.mark.parametrize("report", [r for r in REPORTS if r.is_kept], ids=lambda r: r.name)
+def test_the_gallery_says_what_the_kept_page_says(report):
+    html = (PICTURES / f"{report.name}.html").read_text(encoding="utf-8")
+    assert f"![{gallery.lead_of(html)}](gallery/{report.name}.png)" in PAGE.read_text("utf-8")
+
+
+def test_a_report_that_is_there_is_only_written_anew(monkeypatch, tmp_path):
     monkeypatch.setattr(gallery, "RUNS", tmp_path)
     started = []
 
     def made(command, *, cwd, check):
         started.append(command)
-        folder = cwd / command[command.index("--out") + 1]
-        folder.mkdir()
-        (folder / "report.html").write_text("")
+        if "--out" in command:
+            folder = cwd / command[command.index("--out") + 1]
+            folder.mkdir()
+            name = "config.json" if "finetune" in command else "report.html"
+            (folder / name).write_text("")
 
     monkeypatch.setattr(gallery.subprocess, "run", made)
     report = next(report for report in REPORTS if report.name == "examine")
-    for n_started in (2, 2):  # a classifier to examine, and the examination
-        assert gallery.make(report)
-        assert len(started) == n_started
+    assert gallery.make(report)
+    assert len(started) == 2  # a classifier to examine, and the examination
+    assert gallery.make(report)
+    assert len(started) == 3
+    assert started[2][-3:] == ["report", "examine", "--quiet"]  # as today's code writes it
     monkeypatch.setattr(gallery, "SHARED", tmp_path / "nowhere")
     assert not gallery.make(next(report for report in REPORTS if report.name == "trim"))
-    assert len(started) == 2
+    assert len(started) == 3

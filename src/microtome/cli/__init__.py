@@ -14,19 +14,11 @@ import typer
 
 from microtome.cli.application import app
 from microtome.cli.output import print_error
-from microtome.errors import MicrotomeError, RequestError
+from microtome.errors import MicrotomeError, RequestError, is_out_of_memory
 from microtome.threads import prepare
 
 # Typer raises the errors of the command-line parser that it builds on; this is their root.
 UsageError: type[Exception] = typer.BadParameter.__bases__[0]
-
-_NO_MEMORY = (
-    "can't allocate memory",  # torch
-    "Cannot allocate memory",  # the system
-    "can't start new thread",
-    "failed to map segment from shared object",  # a module that is imported late
-    "out of memory",
-)
 
 
 def main() -> None:
@@ -57,8 +49,8 @@ def run(arguments: Sequence[str]) -> int:
         sys.stderr.close()
         return 1
     except Exception as error:  # noqa: BLE001 - no memory; or scripts get JSON, people a traceback
-        if _is_out_of_memory(error):
-            hint = "what is stored is intact; free some, then run the same command to resume"
+        if is_out_of_memory(error):
+            hint = "what is stored is intact; free some memory, then run the same command again"
             message = f"out of memory: {error}".rstrip(": ")
             print_error("OutOfMemory", message, hint, as_json=as_json)
             return 1
@@ -66,11 +58,6 @@ def run(arguments: Sequence[str]) -> int:
         print_error(type(error).__name__, str(error), "this is a bug in microtome", as_json=as_json)
         return 1
     return code if isinstance(code, int) else 0
-
-
-def _is_out_of_memory(error: BaseException) -> bool:
-    """Whether Python, torch, the system or its loader had no memory to give."""
-    return isinstance(error, MemoryError) or any(words in str(error) for words in _NO_MEMORY)
 
 
 def _command_path(error: Exception) -> str:

@@ -69,11 +69,9 @@ def finetune(
         log(f"note: {train.task.name} trains {model} as an embedder (--kind regression: a head)")
     from microtome.tasks.sampling import n_of_fraction
     from microtome.training.finetune import finetune as tune
-    from microtome.training.recipe import recipe_for
+    from microtome.training.recipe import least_updates, recipe_for
 
-    least_steps = recipe.pop("least_steps")
-    if recipe["epochs"] is None and not least_steps:
-        least_steps = train.task.hyperparameters.least_steps
+    least_steps = least_updates(train.task, recipe["epochs"], recipe.pop("least_steps"))
     asked = (
         recipe_for(train.task, source.path)
         .but(**recipe, layerdrop=layerdrop)

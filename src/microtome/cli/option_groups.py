@@ -50,7 +50,7 @@ RECIPE: dict[str, tuple[Any, ...]] = {
     "least_steps": (
         int,
         0,
-        "Updates at least, where rows are few; your own data without --epochs: 100.",
+        "Updates at least, where rows are few. A head trained first on own data: 100.",
         0,
     ),
     "max_length": (int | None, None, "Tokens per text; default: the task's."),

@@ -87,9 +87,9 @@ def replicate(
     )
     if plan:
         planned = plan_of(asked)
-        hours = estimate(planned)
-        document = _planned(planned, hours)
-        show(document, as_json=json, for_people=lambda c: _tell_plan(c, document, hours))
+        estimated = estimate(planned)
+        document = _planned(planned, estimated)
+        show(document, as_json=json, for_people=lambda c: _tell_plan(c, document, estimated))
         return
     folder = out or default_folder(paper, scale)
     if workers is None:  # small models: a process for every core
@@ -114,7 +114,7 @@ def _settings(
     }
 
 
-def _planned(plan: Plan, hours: Estimate) -> dict[str, Any]:
+def _planned(plan: Plan, estimated: Estimate) -> dict[str, Any]:
     asked = plan.replication
     return {
         "paper": asked.paper.key,
@@ -122,18 +122,18 @@ def _planned(plan: Plan, hours: Estimate) -> dict[str, Any]:
         "models": list(asked.models),
         "tasks": list(dict.fromkeys(asked.tasks.values())),
         "exhibits": [exhibit.name for exhibit in asked.exhibits],
-        "estimate": hours.as_json(),
+        "estimate": estimated.as_json(),
         "notes": plan.notes(),
     }
 
 
-def _line(plan: Plan, hours: Estimate) -> str:
-    return f"{plan.replication.paper.key}: {hours}"
+def _line(plan: Plan, estimated: Estimate) -> str:
+    return f"{plan.replication.paper.key}: {estimated}"
 
 
-def _tell_plan(console: Console, document: dict[str, Any], hours: Estimate) -> None:
+def _tell_plan(console: Console, document: dict[str, Any], estimated: Estimate) -> None:
     where = f"{document['paper']} at the scale {document['scale']}"
-    console.print(f"{where}: {hours} (estimated)", markup=False)
+    console.print(f"{where}: {estimated} (estimated)", markup=False)
     for key in ("models", "tasks", "exhibits"):
         console.print(f"{key}: {', '.join(document[key])}", markup=False)
     print_notes(console, document["notes"])

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from microtome.experiments.field.trim.plan import TRIM
 from microtome.experiments.field.trim.report import base_of, has_learnt
 from microtome.experiments.kao.layer_removal.report import cut_to_make
 from microtome.experiments.kit.arms import MAX_LENGTH, OPTIONS
@@ -17,7 +18,6 @@ from microtome.runs import RunResult
 from microtome.tasks.scoring.masked_tokens import MASKED_ACCURACY
 from microtome.views import Step, TidyRows
 
-TRIM = "trim"
 TRIMMED, SMALLER, TUNED = "my-trimmed-model", "my-smaller-model", "my-smaller-model-tuned"
 DATA_OPTIONS = (
     "text_column", "pair_column", "label_column", "label_separator", "pooling", "prompt",

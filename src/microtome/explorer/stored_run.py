@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from microtome.errors import RequestError
+from microtome.experiments.field.trim.plan import TRIM
 from microtome.experiments.field.trim.report import base_of, cuts_of
 from microtome.experiments.kit.subject import CANDIDATES, DATA, DEV_DATA, MODEL, TRAINING
 from microtome.models.source import embedded_names
 from microtome.runs import RunResult
 from microtome.study import StudyPart, opened, stored_parts, subjects_of
 from microtome.tasks import DataSpec
-from microtome.trimming.page import TRIM
 from microtome.trimming.trim import as_cut
 
 

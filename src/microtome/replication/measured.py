@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -66,7 +66,7 @@ class Measured:
             return ""
         metric = self.sizes.get(task, {}).get("metric") or tuned[0]["metric"]
         rows = self.of(experiment, model, task)
-        largest = next(iter(sizes(row for row in rows if row.get("n_train") is not None)), None)
+        largest = next(iter(_known_sizes(rows) or _known_sizes(tuned)), None)
         runs = [
             row for row in tuned if row["metric"] == metric and largest in (None, row["fraction"])
         ]
@@ -82,6 +82,10 @@ class Measured:
             stacks={name: facts for name, facts in self.stacks.items() if fits(facts, exhibit)},
             sizes={task: self.sizes[task] for task in dict.fromkeys(own)},
         )
+
+
+def _known_sizes(rows: Iterable[TidyRow]) -> list[float]:
+    return sizes(row for row in rows if row.get("n_train") is not None)
 
 
 def fits(facts: Mapping[str, Any], exhibit: Exhibit) -> bool:

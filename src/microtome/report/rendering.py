@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from itertools import groupby
+from typing import Any, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -35,6 +36,7 @@ from microtome.report.text import paragraphs, plain, sentences
 from microtome.views import Bars, Curve, Headline, HeatMap, Panels, Sentences, Table, View
 
 NOTHING = "Nothing was measured."
+DETAILS = ("request", "content")  # facts that are folded: what was asked for, what was read
 WIDE, NARROW = SCREEN.width, 326.0  # drawn twice: text keeps its size on a telephone
 
 
@@ -101,14 +103,25 @@ def by_claim(checks: Sequence[Reported]) -> list[tuple[Reported, list[Reported]]
     return [(lines[0], lines) for lines in groups.values()]
 
 
-def listed(facts: Mapping[str, Any], depth: int = 0) -> list[tuple[int, str, str]]:
-    """Nested facts as lines: depth, name, value. What wasn't set has no line."""
-    lines: list[tuple[int, str, str]] = []
+class Fact(NamedTuple):
+    """A line of the facts of a run, or of one of several runs."""
+
+    depth: int
+    name: str
+    value: str
+    is_detail: bool  # of what was asked for, or read
+
+
+def listed(facts: Mapping[str, Any], depth: int = 0, *, are_details: bool = False) -> list[Fact]:
+    """Nested facts as lines. What wasn't set has no line."""
+    lines: list[Fact] = []
     for name, value in facts.items():
-        if isinstance(value, Mapping) and value:
-            lines += [(depth, plain(name), ""), *listed(value, depth + 1)]
+        is_detail = are_details or name in DETAILS
+        if isinstance(value, Mapping):
+            if inner := listed(value, depth + 1, are_details=is_detail):
+                lines += [Fact(depth, plain(name), "", is_detail), *inner]
         elif shown := _fact(value):
-            lines.append((depth, plain(name), shown))
+            lines.append(Fact(depth, plain(name), shown, is_detail))
     return lines
 
 
@@ -117,7 +130,7 @@ def _fact(value: object) -> str:
         return "yes" if value else "no"
     if isinstance(value, (list, tuple)):
         value = ", ".join(map(str, value))
-    return "" if value in (None, "", {}) else plain(value)
+    return "" if value in (None, "") else plain(value)
 
 
 @cache
@@ -208,7 +221,6 @@ def page_html(
     lead, *rest = sentences(headline.sentence) or [NOTHING]
     of_sections = {shown.section.finding for shown in sections}
     facts = listed(page.facts)
-    requests = (i for i, (_, name, _) in enumerate(facts) if name == "request")
     context: dict[str, Any] = {
         "page": page,
         "lead": lead,
@@ -217,8 +229,8 @@ def page_html(
         "picture": picture,
         "front": front,
         "sections": sections,
-        "facts": facts,
-        "n_facts": next(requests, len(facts)),  # versions and the machine; the rest is folded
+        "facts": [(fold, list(lines)) for fold, lines in groupby(facts, lambda f: f.is_detail)],
+        "n_folded": sum(fact.is_detail for fact in facts),
         # What no section and not the front says already.
         "answers": [
             answer

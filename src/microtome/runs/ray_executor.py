@@ -167,8 +167,11 @@ class RayExecutor:
         try:
             self._ray.init(address=address, **options)
         except Exception as error:  # a slow start has no narrower one
+            if address is None:
+                hint = "on a busy machine try again later, or --executor local"
+                raise RunError(f"Ray didn't start: {error}", hint) from error
             raise RunError(
-                f"no Ray cluster answers at {address or 'this machine'}: {error}",
+                f"no Ray cluster answers at {address}: {error}",
                 "start one with `ray start --head`, with the same token (RAY_AUTH_TOKEN)",
             ) from error
 

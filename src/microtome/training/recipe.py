@@ -114,6 +114,14 @@ def recipe_for(task: Task, model_folder: Path | None = None) -> Recipe:
     )
 
 
+def least_updates(task: Task, epochs: int | None, asked: int) -> int:
+    """Updates at least: as many as ``asked``; what is usual for the task where nobody asked.
+
+    Own data of a few hundred rows has too few updates in the papers' epochs to be learnt at all.
+    """
+    return asked or (task.hyperparameters.least_steps if epochs is None else 0)
+
+
 def _is_freeze(value: object) -> bool:
     if isinstance(value, bool):
         return False

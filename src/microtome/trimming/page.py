@@ -9,13 +9,13 @@ from typing import Any
 
 from microtome import files
 from microtome.experiments.field.trim.headline import headline
+from microtome.experiments.field.trim.plan import TRIM
 from microtome.experiments.field.trim.report import Wish, finding, frontier, sentence
 from microtome.report.page import Page
 from microtome.runs import RunResult
 from microtome.study import page_of, stored_parts
 from microtome.views import Step
 
-TRIM = "trim"  # the experiment, and the kind of its runs
 CHOICE = "choice.json"
 """In the run's folder: the wish isn't part of the run's request, since it changes no trial."""
 TOLD = "told"

@@ -16,7 +16,7 @@ from microtome.errors import RequestError
 from microtome.experiments import Subject, find_experiment
 from microtome.experiments.field.trim.healing import HEALED
 from microtome.experiments.field.trim.judging import HalvedRows
-from microtome.experiments.field.trim.plan import measured_apart
+from microtome.experiments.field.trim.plan import TRIM, measured_apart
 from microtome.experiments.field.trim.report import (
     Wish,
     base_of,
@@ -36,7 +36,7 @@ from microtome.report.page import Page
 from microtome.runs import RunResult
 from microtome.study import Study, Wanted, Workers, study
 from microtome.tasks.data_spec import DataSpec
-from microtome.trimming.page import TRIM, is_stored_choice, store_choice, trim_page
+from microtome.trimming.page import is_stored_choice, store_choice, trim_page
 from microtome.trimming.saving import save_cut
 from microtome.views import TidyRow, TidyRows
 

@@ -105,7 +105,7 @@ def test_a_speed_that_no_cut_has_is_said_with_the_fastest():
 
 
 def test_a_speed_that_is_nearly_what_was_asked_for_is_not_rounded_up_to_it():
-    for speed, shown in ((1.94, "1.9×"), (1.96, "1.96×"), (1.998, "1.998×")):
+    for speed, shown in ((1.94, "1.9×"), (1.96, "1.96×"), (1.9996, "1.99×")):
         said = sentence([BASE, {**THREE, "speed": speed}], Wish(None, 2.0))
         assert said.startswith("No cut is 2× as fast as the base.")
         assert f" {shown} faster" in said

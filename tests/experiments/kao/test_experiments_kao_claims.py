@@ -42,6 +42,7 @@ def test_what_fine_tuning_changes_is_told_by_depths(tuned, reach, verdict, words
         (0.7, 0.1, 6, "doesn't hold"),
         (0.805, 0.1, 6, "can't tell"),
         (0.9, 0.85, 6, "can't tell"),  # random blocks are read as well
+        (0.15, 0.1, 6, "doesn't hold"),  # so little is too little, whatever random blocks do
         (0.9, 0.1, 5, "can't tell"),  # half of four layers more are six
     ],
 )

@@ -254,8 +254,8 @@ def test_the_title_and_the_headline_follow_the_rows(tmp_path):
         rows = with_shares(ends, low)
         assert part.experiment.views(rows)[0].says == said
     first = part.experiment.headline(rows)
-    assert first.sentence == "At most 3.3 % of the attention maps hold more than a simple pattern."
-    assert first.cards[2].label == "vertical maps, the most"
+    assert first.sentence == "3.3 % of the attention maps have no simple pattern."
+    assert first.cards[2].label == "most frequent pattern: vertical"
     assert first.cards[2].value == "90.0 %"
 
 

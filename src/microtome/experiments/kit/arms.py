@@ -17,7 +17,7 @@ from microtome.experiments.kit.options import Option
 from microtome.experiments.kit.subject import DATA, MODEL, TRAINING, Subject
 from microtome.runs import Trial
 from microtome.tasks.sampling import n_of_fraction
-from microtome.training.recipe import Recipe, recipe_for
+from microtome.training.recipe import Recipe, least_updates, recipe_for
 
 MAX_LENGTH = Option("max_length", None, "tokens per text; the task's unless given", "whole")
 LEAST_STEPS = Option(
@@ -69,9 +69,8 @@ def head_first(subject: Subject, settings: Mapping[str, Any]) -> tuple[Trial, ..
     """The fine-tuning that a subject without a task head needs; nothing for one that has it."""
     if subject.has_task_head:
         return ()
-    if settings["epochs"] is None and not settings[LEAST_STEPS.name]:
-        usual = subject.dataset.task.hyperparameters.least_steps
-        settings = {**settings, LEAST_STEPS.name: usual}
+    least = least_updates(subject.dataset.task, settings["epochs"], settings[LEAST_STEPS.name])
+    settings = {**settings, LEAST_STEPS.name: least}
     label = f"fine-tune {subject.model} on {subject.task}"
     return (training_trial(subject, settings, Arm(label=label)),)
 

@@ -21,7 +21,7 @@ from microtome.tasks.reading.rows import (
     UnreadableError,
     checked_text,
     number_of,
-    written,
+    utf8_text,
 )
 from microtome.tasks.reading.sources import RowSource
 from microtome.tasks.reading.tables import read_objects, read_records
@@ -185,7 +185,7 @@ def _objects(path: Path) -> Iterator[tuple[int, str, dict[str, Any]]]:
         if "_id" not in fields or "text" not in fields:
             there = ", ".join(map(repr, fields))
             raise at_line(path, number, "expected '_id' and 'text'", f"its fields are {there}")
-        yield number, written(fields["_id"]), fields
+        yield number, utf8_text(fields["_id"]), fields
 
 
 def _text(path: Path, number: int, fields: dict[str, Any], name: str) -> str:

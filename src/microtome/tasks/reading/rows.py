@@ -79,7 +79,7 @@ def rows_of(
                 )
         except UnreadableError as reason:
             raise DataError(f"{path.name}, {unit} {number}: {reason}") from reason
-        id = written(values[-1]) if with_id and values[-1] is not None else None
+        id = utf8_text(values[-1]) if with_id and values[-1] is not None else None
         yield Located(number, Row(text, pair, label, id, words=words))
 
 
@@ -271,7 +271,7 @@ def _answer(text: object, start: object) -> Answer:
     return Answer(checked_text("answers", text), start)
 
 
-def written(value: object) -> str:
+def utf8_text(value: object) -> str:
     """An id or a title as text; half a character in it is replaced, since hashes are of bytes."""
     return str(value).encode("utf-8", "replace").decode()
 

@@ -20,7 +20,7 @@ from microtome.tasks.reading.rows import (
     UnreadableError,
     checked_text,
     label_reader,
-    written,
+    utf8_text,
 )
 from microtome.tasks.task import Row, Task
 
@@ -59,8 +59,8 @@ def _article_rows(task: Task, article: _Article, number: count[int]) -> Iterator
                 text=checked_text("question", question["question"]),
                 pair=context,
                 label=label,
-                id=written(question["id"]),
-                cluster=written(article.get("title", "")),
+                id=utf8_text(question["id"]),
+                cluster=utf8_text(article.get("title", "")),
             )
             yield Located(next(number), row)
 
@@ -87,7 +87,7 @@ def _articles(path: Path) -> Iterator[_Article]:
         reason = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
         raise DataError(f"{path.name}, line {line}: broken JSON ({reason})") from error
     if not isinstance(around, dict) or around.get("data") != []:
-        raise DataError(f'{path.name}: expected one "data" with all articles, got several')
+        raise DataError(f'{path.name}: expected an object with one "data" that holds all articles')
 
 
 def _skip(text: str, at: int) -> int:

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from microtome.errors import Diverged, RequestError
+from microtome.errors import Diverged, RequestError, is_out_of_memory
 from microtome.families import adapt
 from microtome.families.seam import Family
 from microtome.observe.products import FastProducts
@@ -186,12 +186,6 @@ class Stepping:
         return backward_by_parts(
             embedded, parts, lambda e: pair_loss(embedder, examples.kind, e, targets)
         )
-
-
-def is_out_of_memory(error: BaseException) -> bool:
-    """GPUs have an error of their own for it; torch's CPU allocator only has words."""
-    known = isinstance(error, torch.OutOfMemoryError | MemoryError)
-    return known or "can't allocate memory" in str(error)
 
 
 @contextmanager

@@ -5,11 +5,13 @@ from __future__ import annotations
 from microtome.experiments.field.trim.report import (
     Wish,
     base_of,
-    cuts_of,
     has_learnt,
     loss_in_words,
+    nearest,
     recommended,
     sentence,
+    shallower,
+    times,
 )
 from microtome.experiments.kit.wording import change, counted, percent, score_card
 from microtome.views import Card, Headline, TidyRow, TidyRows
@@ -19,7 +21,7 @@ def headline(rows: TidyRows, wish: Wish | None = None) -> Headline:
     """What to cut by a wish, what it costs, and what it saves."""
     wish = Wish() if wish is None else wish
     base, cut = base_of(rows), recommended(rows, wish)
-    shown = cut or max(_shallower(rows), key=lambda row: row["pick_low"], default=None)
+    shown = cut or nearest(rows, wish)
     n_gone = 0 if cut is None else base["layers"] - cut["layers"]
     cards = [Card("layers that can go", f"{n_gone} of {base['layers']}", _which(cut, wish))]
     cards.append(score_card(base))
@@ -28,7 +30,8 @@ def headline(rows: TidyRows, wish: Wish | None = None) -> Headline:
     elif shown is not None:
         name = "the cut" if cut is not None else f"the nearest, {shown['edit']}"
         if shown["speed"] is not None:
-            cards.append(Card(f"speed of {name}", f"{shown['speed']:.1f}×", _time(shown)))
+            speed = times(shown["speed"], wish.speed)
+            cards.append(Card(f"speed of {name}", speed, _time(shown)))
         cost = change(shown["delta"], shown["low"], shown["high"]).partition(" (")
         cards.append(Card(f"cost of {name}", cost[0], cost[2].removesuffix(")")))
         smaller = 1 - shown["parameters"] / base["parameters"]
@@ -42,16 +45,11 @@ def _said(rows: TidyRows, wish: Wish, base: TidyRow, cut: TidyRow | None) -> str
     layers = base["layers"]
     if cut is not None:
         cost = change(cut["delta"], cut["low"], cut["high"])
-        pace = "" if cut["speed"] is None else f", {cut['speed']:.1f}× the speed"
+        pace = "" if cut["speed"] is None else f", {times(cut['speed'])} the speed"
         return f"{cut['layers']} of {layers} layers are enough: {cost}{pace}."
-    if wish.lose is None or not _shallower(rows) or not has_learnt(rows):
+    if wish.lose is None or not shallower(rows) or not has_learnt(rows):
         return sentence(rows, wish)
     return f"No layer can go yet: no cut is sure to lose less than {loss_in_words(wish.lose)}."
-
-
-def _shallower(rows: TidyRows) -> list[TidyRow]:
-    layers = base_of(rows)["layers"]
-    return [row for row in cuts_of(rows) if row["layers"] < layers and not row["one_answer"]]
 
 
 def _which(cut: TidyRow | None, wish: Wish) -> str:

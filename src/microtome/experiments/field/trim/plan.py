@@ -38,6 +38,7 @@ from microtome.tasks.data_spec import DataSpec
 from microtome.tasks.reading.beir import beir_splits, is_beir
 from microtome.tasks.reading.opening import open_data, open_training
 
+TRIM = "trim"  # the experiment, and the kind of its runs
 SECTION = "Not of the papers: cut, heal, choose"
 QUESTION = "How small and fast can it be, and what does that cost?"
 COLUMNS = (

@@ -67,9 +67,12 @@ def _where_picked(row: TidyRow) -> TidyRow:
 
 
 def _fits(row: TidyRow, wish: Wish) -> bool:
-    fast = wish.speed is None or (row["speed"] is not None and row["speed"] >= wish.speed)
     good = wish.lose is None or row["pick_low"] > -wish.lose
-    return fast and good and not row["one_answer"]
+    return _is_fast(row, wish) and good and not row["one_answer"]
+
+
+def _is_fast(row: TidyRow, wish: Wish) -> bool:
+    return wish.speed is None or (row["speed"] is not None and row["speed"] >= wish.speed)
 
 
 def sentence(rows: TidyRows, wish: Wish) -> str:
@@ -80,10 +83,25 @@ def sentence(rows: TidyRows, wish: Wish) -> str:
     cut = recommended(rows, wish)
     if cut is not None:
         return f"{_kept(cut, base)}: {_price(cut, base)}.{_caveat(cut, wish)}"
-    cuts = [r for r in cuts_of(rows) if r["layers"] < base["layers"] and not r["one_answer"]]
-    if not cuts:
+    close = nearest(rows, wish)
+    if close is None:
         return "Every cut gives one answer only: none is recommended."
-    return f"{_why_none(cuts, wish)} The nearest: {_nearest(cuts, base, wish)}."
+    return f"{_why_none(rows, wish)} The nearest: {_said_of_nearest(close, base, wish)}."
+
+
+def shallower(rows: TidyRows) -> list[TidyRow]:
+    """The cuts with fewer layers than the base that give more than one answer."""
+    n_layers = base_of(rows)["layers"]
+    return [row for row in cuts_of(rows) if row["layers"] < n_layers and not row["one_answer"]]
+
+
+def nearest(rows: TidyRows, wish: Wish) -> TidyRow | None:
+    """The cut nearest to the wish: the best of those that are fast enough, else the fastest."""
+    cuts = shallower(rows)
+    fast = [cut for cut in cuts if _is_fast(cut, wish)]
+    if fast:
+        return max(fast, key=lambda row: row["pick_low"])
+    return max(cuts, key=lambda row: row["speed"] or 0, default=None)
 
 
 def _not_learnt(base: TidyRow) -> str:
@@ -108,22 +126,23 @@ def _kept(cut: TidyRow, base: TidyRow) -> str:
 
 def _price(cut: TidyRow, base: TidyRow, wish: Wish | None = None) -> str:
     changed = change(cut["delta"], cut["low"], cut["high"])
-    speed = _faster(cut["speed"], None if wish is None else wish.speed)
+    speed = _pace(cut["speed"], None if wish is None else wish.speed)
     smaller = 1 - cut["parameters"] / base["parameters"]
     size = f"{percent(smaller)} smaller" if smaller >= 0 else f"{percent(-smaller)} larger"
     return f"{changed} of {metric_name(cut['metric'])}, {speed}, {size}"
 
 
-def _faster(speed: float | None, wished: float | None) -> str:
-    """A speed in words; one that is too low isn't rounded up to what was wished for."""
+def _pace(speed: float | None, wished: float | None) -> str:
     if speed is None:
         return "speed not measurable now"
-    if speed < 1:
-        return f"{1 / speed:.1f}× slower"
-    if wished is None or speed >= wished:
-        return f"{speed:.1f}× faster"
-    digits = next((n for n in (1, 2) if round(speed, n) < wished), 3)
-    return f"{speed:.{digits}f}× faster"
+    return f"{1 / speed:.1f}× slower" if speed < 1 else f"{times(speed, wished)} faster"
+
+
+def times(speed: float, wished: float | None = None) -> str:
+    """A speed as a factor; one that is too low isn't rounded up to what was wished for."""
+    if wished is None or speed >= wished or round(speed, 1) < wished:
+        return f"{speed:.1f}×"
+    return f"{math.floor(100 * speed) / 100:.2f}×"
 
 
 def _caveat(cut: TidyRow, wish: Wish) -> str:
@@ -136,8 +155,8 @@ def _caveat(cut: TidyRow, wish: Wish) -> str:
     )
 
 
-def _why_none(cuts: TidyRows, wish: Wish) -> str:
-    if wish.speed is not None and not [c for c in cuts if (c["speed"] or 0) >= wish.speed]:
+def _why_none(rows: TidyRows, wish: Wish) -> str:
+    if not any(_is_fast(cut, wish) for cut in shallower(rows)):
         return f"No cut is {wish.speed:g}× as fast as the base."
     return f"No cut is sure to lose less than {loss_in_words(wish.lose or 0)}."
 
@@ -148,15 +167,12 @@ def loss_in_words(lose: float) -> str:
     return f"{shown} point" if shown == "1" else f"{shown} points"
 
 
-def _nearest(cuts: TidyRows, base: TidyRow, wish: Wish) -> str:
-    fast = [cut for cut in cuts if (cut["speed"] or 0) >= (wish.speed or 0)]
-    if not fast:
-        fastest = max(cuts, key=lambda row: row["speed"] or 0)
-        return f"{_kept(fastest, base)}: {_price(fastest, base, wish)}"
-    nearest = max(fast, key=lambda row: row["pick_low"])
+def _said_of_nearest(cut: TidyRow, base: TidyRow, wish: Wish) -> str:
+    said = f"{_kept(cut, base)}: {_price(cut, base, wish)}"
+    if not _is_fast(cut, wish):
+        return said
     # Rounded up: what is named has to be enough.
-    asked = f"--lose {math.floor(1 - 1000 * nearest['pick_low'] + 1e-9) / 10:g}"
-    return f"{_kept(nearest, base)}: {_price(nearest, base)}; {asked} would accept it"
+    return f"{said}; --lose {math.floor(1 - 1000 * cut['pick_low'] + 1e-9) / 10:g} would accept it"
 
 
 def finding(rows: TidyRows, wish: Wish | None = None) -> str:

@@ -46,7 +46,8 @@ def claims(rows: TidyRows) -> dict[str, Answer]:
 def _inner_depths(inner: Sequence[TidyRow]) -> Answer:
     """Holds where more than half of the inner depths are sure to give back 80 % or more.
 
-    Where random blocks do as well at more than half of them, nothing is claimed about the layers.
+    Where random blocks do about as well at more than half of them, they aren't the layers' doing,
+    and the claim doesn't get its "holds".
     """
     n_sure = sum(row["low"] >= HIGH for row in inner)
     n_possible = sum(row["high"] >= HIGH for row in inner)
@@ -54,7 +55,7 @@ def _inner_depths(inner: Sequence[TidyRow]) -> Answer:
     half = len(inner) / 2
     holds = True if n_sure > half else False if n_possible <= half else None
     words = f"{n_high or 'none'} of {len(inner)}"
-    if sum(row["control"] >= row["accuracy"] - CLEAR for row in inner) > half:
+    if holds and sum(row["control"] >= row["accuracy"] - CLEAR for row in inner) > half:
         holds, words = None, f"{words}, but random blocks do about as well"
     shares = (n_high / len(inner), n_sure / len(inner), n_possible / len(inner))
     return Answer(words, verdict(holds), *shares, unit="%")
@@ -127,7 +128,8 @@ def _deeper(rows: TidyRows) -> Answer:
     """A shared layer applied half as often again, as ALBERT-base's six extra layers are.
 
     Holds where the last state is sure to give back 80 % of the tokens, doesn't hold where it is
-    sure not to; random blocks that do about as well decide nothing. Other models have no verdict.
+    sure not to; random blocks that do about as well take a "holds" away. Other models have no
+    verdict.
     """
     words, row = deeper_finding(rows), half_as_deep_again(rows)
     if SHARED not in str(rows[0].get("model", "")).lower():
@@ -136,7 +138,7 @@ def _deeper(rows: TidyRows) -> Answer:
         return Answer(f"{words} No model was half as deep again.", CANT_TELL)
     words += f" With {row['layers']} layers: {percent(row['accuracy'])}."
     holds = sure_above(row["low"], row["high"], HIGH)
-    if row["control"] >= row["accuracy"] - CLEAR:
+    if holds and row["control"] >= row["accuracy"] - CLEAR:
         holds, words = None, f"{words} Random blocks do about as well."
     return Answer(words, verdict(holds), row["accuracy"], row["low"], row["high"], "%")
 

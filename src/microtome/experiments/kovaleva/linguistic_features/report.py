@@ -86,7 +86,8 @@ def which_attend(rows: TidyRows) -> str:
     if len(heads) == 1:
         [found] = heads.values()
         verb = "attends" if len(found) == 1 else "attend"
-        return f"{heads_named(found, len(rows))} {verb} to {attended[0]} beyond chance"
+        named = heads_named(found, len(of_feature(rows, attended[0])))
+        return f"{named} {verb} to {attended[0]} beyond chance"
     if len(attended) > MOST_NAMED:
         return f"Heads attend to {len(attended)} of {len(heads)} features beyond chance"
     return f"Heads attend to {listed(attended)} beyond chance"
