@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from microtome.experiments.field.trim.choice import base_of, has_learnt
 from microtome.experiments.field.trim.plan import TRIM
-from microtome.experiments.field.trim.report import base_of, has_learnt
 from microtome.experiments.kao.layer_removal.report import cut_to_make
 from microtome.experiments.kit.arms import MAX_LENGTH, OPTIONS
 from microtome.experiments.kit.seed_curves import size_name

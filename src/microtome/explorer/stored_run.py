@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from microtome.errors import RequestError
+from microtome.experiments.field.trim.choice import base_of, cuts_of
 from microtome.experiments.field.trim.plan import TRIM
-from microtome.experiments.field.trim.report import base_of, cuts_of
 from microtome.experiments.kit.subject import CANDIDATES, DATA, DEV_DATA, MODEL, TRAINING
 from microtome.models.source import embedded_names
 from microtome.runs import RunResult

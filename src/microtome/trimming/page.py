@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from microtome import files
+from microtome.experiments.field.trim.choice import Wish
 from microtome.experiments.field.trim.headline import headline
 from microtome.experiments.field.trim.plan import TRIM
-from microtome.experiments.field.trim.report import Wish, finding, frontier, sentence
+from microtome.experiments.field.trim.report import finding, frontier, sentence
 from microtome.report.page import Page
 from microtome.runs import RunResult
 from microtome.study import page_of, stored_parts

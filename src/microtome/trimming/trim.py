@@ -14,17 +14,11 @@ from transformers import PreTrainedModel
 from microtome.edits import Vocabulary
 from microtome.errors import RequestError
 from microtome.experiments import Subject, find_experiment
+from microtome.experiments.field.trim.choice import Wish, base_of, cuts_of, recommended
 from microtome.experiments.field.trim.healing import HEALED
 from microtome.experiments.field.trim.judging import HalvedRows
 from microtome.experiments.field.trim.plan import TRIM, measured_apart
-from microtome.experiments.field.trim.report import (
-    Wish,
-    base_of,
-    cuts_of,
-    elsewhere,
-    recommended,
-    sentence,
-)
+from microtome.experiments.field.trim.report import elsewhere, sentence
 from microtome.experiments.kit.stored_predictions import stored_arrays
 from microtome.experiments.kit.subject import CHECKPOINT
 from microtome.experiments.kit.wording import change

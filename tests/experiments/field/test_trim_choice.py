@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from microtome.experiments.field.trim.report import Wish, recommended
+from microtome.experiments.field.trim.choice import Wish, recommended
 from support.trimming.judged_rows import judged_rows
 
 N_ROWS, N_CUTS, N_DRAWS = 300, 2, 200

@@ -4,17 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from microtome.experiments.field.trim.choice import Wish, cuts_of, recommended
 from microtome.experiments.field.trim.judging import mark_frontier
-from microtome.experiments.field.trim.report import (
-    Wish,
-    cuts_of,
-    finding,
-    frontier,
-    recommended,
-    sentence,
-    summary,
-    views,
-)
+from microtome.experiments.field.trim.report import finding, frontier, sentence, summary, views
 from support.trimming.judged_rows import row
 
 BASE = row("", 6, speed=1.0)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from microtome.experiments.field.trim.report import (
+from microtome.experiments.field.trim.choice import (
     Wish,
     base_of,
     has_learnt,
-    loss_in_words,
     nearest,
     recommended,
-    sentence,
     shallower,
-    times,
 )
+from microtome.experiments.field.trim.report import loss_in_words, sentence, times
 from microtome.experiments.kit.wording import change, counted, percent, score_card
 from microtome.views import Card, Headline, TidyRow, TidyRows
 

@@ -1,78 +1,27 @@
-"""A trim's rows as a frontier, tables and words; and which cut is recommended."""
+"""A trim's rows as a frontier, tables and words."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
+from microtome.experiments.field.trim.choice import (
+    Wish,
+    base_of,
+    cuts_of,
+    has_learnt,
+    is_fast,
+    judged,
+    nearest,
+    recommended,
+    shallower,
+    where_picked,
+)
 from microtome.experiments.kit import learning
 from microtome.experiments.kit.wording import change, counted, metric_name, percent
 from microtome.values import format_ranges
 from microtome.views import Cell, Curve, Series, Table, TidyRow, TidyRows, View, series_of, table_of
 
-LOSE = 0.01
 PERCENT = ("value", "value_low", "value_high", "delta", "low", "high", "pick_value", "pick_low")
-
-
-@dataclass(frozen=True)
-class Wish:
-    """What a cut may lose (0.01 is a point) and how fast it must be; None: as fast as can be."""
-
-    lose: float | None = LOSE
-    speed: float | None = None
-
-
-def judged(rows: TidyRows) -> list[TidyRow]:
-    """Base and cuts on the rows that nothing was picked on."""
-    return [row for row in rows if row["stage"] == "judged"]
-
-
-def base_of(rows: TidyRows) -> TidyRow:
-    """The whole model."""
-    return next(row for row in judged(rows) if not row["edit"])
-
-
-def cuts_of(rows: TidyRows) -> list[TidyRow]:
-    """The cuts, the most layers first; of a size, the healed one first."""
-    cuts = (row for row in judged(rows) if row["edit"])
-    return sorted(cuts, key=lambda row: (-row["layers"], not row["healed"]))
-
-
-def recommended(rows: TidyRows, wish: Wish) -> TidyRow | None:
-    """The cut to take, chosen on the rows that its scores aren't from.
-
-    The fastest that is sure to lose less than it may; where a speed is asked for, the best of those
-    that are that fast.
-    """
-    if not has_learnt(rows):
-        return None
-    layers = base_of(rows)["layers"]
-    fit = [row for row in cuts_of(rows) if row["layers"] < layers and _fits(row, wish)]
-    if wish.speed is not None:
-        return max(fit, key=lambda row: row["pick_value"], default=None)
-    return min(fit, key=lambda row: (row["layers"], -row["pick_value"]), default=None)
-
-
-def has_learnt(rows: TidyRows) -> bool:
-    """Whether the whole model is better than one constant answer, on the rows that pick."""
-    return learning.has_learnt([_where_picked(base_of(rows))])
-
-
-def _where_picked(row: TidyRow) -> TidyRow:
-    """The row with its score on the rows that pick.
-
-    Nothing may depend on the others: a base that is lucky there would make every cut look worse.
-    """
-    return {**row, "value": row["pick_value"]}
-
-
-def _fits(row: TidyRow, wish: Wish) -> bool:
-    good = wish.lose is None or row["pick_low"] > -wish.lose
-    return _is_fast(row, wish) and good and not row["one_answer"]
-
-
-def _is_fast(row: TidyRow, wish: Wish) -> bool:
-    return wish.speed is None or (row["speed"] is not None and row["speed"] >= wish.speed)
 
 
 def sentence(rows: TidyRows, wish: Wish) -> str:
@@ -89,23 +38,8 @@ def sentence(rows: TidyRows, wish: Wish) -> str:
     return f"{_why_none(rows, wish)} The nearest: {_said_of_nearest(close, base, wish)}."
 
 
-def shallower(rows: TidyRows) -> list[TidyRow]:
-    """The cuts with fewer layers than the base that give more than one answer."""
-    n_layers = base_of(rows)["layers"]
-    return [row for row in cuts_of(rows) if row["layers"] < n_layers and not row["one_answer"]]
-
-
-def nearest(rows: TidyRows, wish: Wish) -> TidyRow | None:
-    """The cut nearest to the wish: the best of those that are fast enough, else the fastest."""
-    cuts = shallower(rows)
-    fast = [cut for cut in cuts if _is_fast(cut, wish)]
-    if fast:
-        return max(fast, key=lambda row: row["pick_low"])
-    return max(cuts, key=lambda row: row["speed"] or 0, default=None)
-
-
 def _not_learnt(base: TidyRow) -> str:
-    picked = _where_picked(base)
+    picked = where_picked(base)
     # Rows of earlier versions don't say who trained it.
     longer = "Train it longer first: --least-steps 300."
     advice = longer if base.get("fine_tuned", True) else "Is it made for these rows and labels?"
@@ -156,7 +90,7 @@ def _caveat(cut: TidyRow, wish: Wish) -> str:
 
 
 def _why_none(rows: TidyRows, wish: Wish) -> str:
-    if not any(_is_fast(cut, wish) for cut in shallower(rows)):
+    if not any(is_fast(cut, wish) for cut in shallower(rows)):
         return f"No cut is {wish.speed:g}× as fast as the base."
     return f"No cut is sure to lose less than {loss_in_words(wish.lose or 0)}."
 
@@ -169,7 +103,7 @@ def loss_in_words(lose: float) -> str:
 
 def _said_of_nearest(cut: TidyRow, base: TidyRow, wish: Wish) -> str:
     said = f"{_kept(cut, base)}: {_price(cut, base, wish)}"
-    if not _is_fast(cut, wish):
+    if not is_fast(cut, wish):
         return said
     # Rounded up: what is named has to be enough.
     return f"{said}; --lose {math.floor(1 - 1000 * cut['pick_low'] + 1e-9) / 10:g} would accept it"
