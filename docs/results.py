@@ -78,13 +78,19 @@ def judged(results: StoredResults) -> Iterator[Judged]:
     """Every claim that a run's rows answer: over all models and tasks, where that has a rule, then
     on each model and task.
     """
-    for (experiment, model, task, key), answer in _answers(results.rows, results.request).items():
+    answers = _answers(results.rows, results.request)
+    for (experiment, model, task, key), answer in answers.items():
+        of_pairs = {(model, task)}
+        if not model:  # over all that the claim is about
+            of_pairs = {
+                place[1:3]
+                for place, single in answers.items()
+                if (place[0], place[3]) == (experiment, key) and single.verdict is not None
+            }
         rows = [
             row
             for row in results.rows
-            if row["experiment"] == experiment
-            and model in ("", row["model"])
-            and (not model or row["task"] == task)
+            if row["experiment"] == experiment and (row["model"], row["task"]) in of_pairs
         ]
         counts = [int(row["n"]) for row in rows if row.get("n") is not None]
         seeds = {int(row["seed"]) for row in rows if row.get("seed") is not None}

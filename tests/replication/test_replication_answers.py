@@ -22,9 +22,10 @@ def drift_rows(seed, *cosines):
     )  # fmt: skip
 
 
-def tuning(value, *, edit="", fraction=1.0, metric="f1"):
-    return {"edit": edit, "seed": 0, "fraction": fraction, "metric": metric, "value": value,
-            "constant_value": 0.5, "one_answer": False}  # fmt: skip
+def tuning(value, *, edit="", fraction=1.0, metric="f1", seed=0):
+    return {"edit": edit, "seed": seed, "fraction": fraction, "metric": metric, "value": value,
+            "low": value - 0.05, "high": value + 0.05, "constant_value": 0.5,
+            "one_answer": False}  # fmt: skip
 
 
 def drifted(*tunings):
@@ -44,8 +45,21 @@ def test_maps_of_a_fine_tuning_that_learnt_nothing_decide_nothing():
     edited, other = tuning(0.9, edit="randomize(seed=0)"), tuning(0.9, metric="accuracy")
     assert drifted(tuning(0.5), edited, other).verdict == "can't tell"
     assert drifted(tuning(0.6), tuning(0.1, edit="randomize(seed=0)")).verdict == "holds"
+    near = drifted(tuning(0.54))  # 49 to 59 %
+    assert (near.verdict, near.learnt) == ("can't tell", False)
+    assert "54.0 %, not surely better than one constant answer (50.0 %)" in near.words
     copies = tuning(0.4, edit="unshare()")  # shared layers, each with weights of its own
     assert drifted(copies).verdict == "can't tell"
+
+
+def test_a_recipe_teaches_over_seeds_and_the_run_that_is_looked_at_must_have_learnt():
+    """The rows are of seed 0. Three seeds: 0.6, 0.61 and 0.59 are surely above 0.5."""
+    sure = [tuning(value, seed=seed) for seed, value in enumerate((0.52, 0.6, 0.61))]
+    assert drifted(*sure).verdict == "can't tell"  # 0.577 ± 0.12
+    tight = [tuning(value, seed=seed) for seed, value in enumerate((0.59, 0.6, 0.61))]
+    assert drifted(*tight).verdict == "holds"
+    unlucky = [tuning(value, seed=seed) for seed, value in enumerate((0.5, 0.9, 0.91))]
+    assert "f1 is 50.0 %, no better than" in drifted(*unlucky).words
 
 
 def test_weights_that_moved_are_judged_by_the_models_of_the_largest_size():
@@ -54,7 +68,7 @@ def test_weights_that_moved_are_judged_by_the_models_of_the_largest_size():
          "n_train": int(1000 * size), "match_steps": False, "task": "t", "relative": i}
         for seed in range(3)
         for size in (1.0, 0.1)
-        for i in range(4)
+        for i in range(6)
     )  # fmt: skip
 
     def depth(large, small):

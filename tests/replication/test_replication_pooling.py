@@ -14,7 +14,7 @@ from microtome.replication.pooling import POOLED, frame_heads_disabled, pooled
 FACTS = {"layers": 12, "shared": False}
 NOTHING = Measured({}, {}, {}, {})
 MOST_MODELS, EVERY_TASK, AVERAGE = (
-    ("decoding", "inner depths"), ("duplication", "gain"), ("initialization", "gain"),
+    ("decoding", "inner depths"), ("weight-drift", "depth"), ("initialization", "gain"),
 )  # fmt: skip
 LEARNT = [Answer("w", "holds", 0.3, 0.2, 0.4), Answer("w", "holds", 0.5, 0.4, 0.6)]
 UNLEARNT = Answer("w", "can't tell", -9.0, -9.1, -8.9, learnt=False)
@@ -37,6 +37,14 @@ def test_most_models_are_more_than_half(verdicts, together):
     found = pooled(*MOST_MODELS, NOTHING, answers(*verdicts))
     assert found.verdict == together
     assert f"of {len(verdicts)} models" in found.words
+
+
+def test_a_model_is_counted_once_whatever_its_tasks_are():
+    single = {("m", task): Answer("w", "holds") for task in "abc"}
+    single |= {("n", "a"): Answer("w", "holds"), ("n", "b"): Answer("w", "doesn't hold")}
+    found = pooled(*MOST_MODELS, NOTHING, single)
+    assert found.words == "holds for 1 of 2 models, doesn't for 1"
+    assert found.verdict == "doesn't hold"
 
 
 def test_one_model_alone_is_not_most():
@@ -194,7 +202,7 @@ def test_the_same_heads_in_two_tasks_are_those_that_both_have():
     assert found.verdict == "holds"
     assert "m in stsb and rte: 1 (1.0)" in found.words
     apart = {**rows, ("token-links", "m", "rte"): overlap_rows(2)}
-    assert same_heads(apart).verdict == "doesn't hold"
+    assert same_heads(apart).verdict == "can't tell"  # that none does proves nothing
     alone = {key: value for key, value in rows.items() if key[2] == "rte"}
     assert same_heads(alone) is None
     unlearnt = {("m", "stsb"): LEARNT[0], ("m", "rte"): UNLEARNT}

@@ -42,7 +42,8 @@ def test_a_finding_that_is_not_that_of_all_says_whose_it_is():
 
 def tuned(value):
     """A fine-tuning of the pair, where one constant answer scores 0.5."""
-    run = {"edit": "", "seed": 0, "fraction": 1.0, "metric": "f1", "value": value}
+    run = {"edit": "", "seed": 0, "fraction": 1.0, "metric": "f1", "value": value,
+           "low": value - 0.05, "high": value + 0.05}  # fmt: skip
     return (run | {"constant_value": 0.5, "one_answer": False},)
 
 

@@ -28,11 +28,11 @@ def sst2(shared_data):
 
 
 @pytest.mark.real
-def test_minilm_learns_sentiment_from_512_rows_as_plain_trainer_does(sst2):
+def test_minilm_learns_sentiment_from_384_rows_as_plain_trainer_does(sst2):
     from finetuning import plain_accuracy
 
     train, dev = sst2
-    part, scored = train.fraction(512), dev.limit(400)
+    part, scored = train.fraction(384), dev.limit(400)
     recipe = Recipe(learning_rate=2e-4, batch_size=32, epochs=2, max_length=64)
     done = finetune("minilm", part, scored, recipe=recipe)
     ours = done.scores["accuracy"]

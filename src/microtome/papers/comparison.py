@@ -24,6 +24,7 @@ _PAPERS_VALUES = {
     "stage": (None, "finetuned"),
     "strategy": (None, "baseline", "first"),
     "selection": (None, "none", "same rows"),
+    "fraction": (None, 1.0),
 }
 
 

@@ -5,9 +5,13 @@ from __future__ import annotations
 from microtome.papers.claims import KAO_A, KAO_B
 from microtome.papers.exhibit import MORE_LAYERS, Exhibit, Paper, Work
 
-TITLE = (
+TITLE_2020 = (
     "BERT's output layer recognizes all hidden layers? Some intriguing phenomena and a simple way"
     " to boost BERT"
+)
+TITLE_2021 = (
+    "Further boosting BERT-based models by duplicating existing layers: Some intriguing phenomena"
+    " inside BERT"
 )
 SST2, SNLI, SQUAD = "sst2-sentence", "snli", "squad2"
 TASKS = (SST2, SNLI, SQUAD)
@@ -41,10 +45,8 @@ ENSEMBLING = Work(
 )  # fmt: skip
 REMOVAL = Work("layer-removal", (SST2,), demo=_DEMO, small=_SMALL)
 
-_DECODED = (
-    ("decoding", "inner depths"), ("decoding", "control"), ("decoding", "fine-tuned"),
-    ("decoding", "first token"),
-)  # fmt: skip
+_INNER = (("decoding", "inner depths"), ("decoding", "control"), ("decoding", "fine-tuned"))
+_DECODED = (*_INNER, ("decoding", "first token"))
 _DEEPER = (("decoding", "deeper"), ("decoding", "xlarge"))
 _GAINS = (
     ("duplication", "gain"), ("duplication", "how many"), ("duplication", "easy task"),
@@ -79,7 +81,7 @@ def _decoded_text(name: str) -> Exhibit:
 
 
 KAO_2020 = Paper(
-    "kao2020", KAO_A, TITLE,
+    "kao2020", KAO_A, TITLE_2020,
     MODELS, STAND_INS, splits=SPLITS,
     exhibits=(
         _by_depth("Figure 2", "BERT", SST2, "SST-2", claims=(*_DECODED, *_DEEPER)),
@@ -89,10 +91,10 @@ KAO_2020 = Paper(
         _by_layers("Figure 5", "Accuracy on SNLI", SNLI),
         Exhibit("Table 2", "Ensembles over depths against three seeds", "ensembles",
             (DUPLICATION, ENSEMBLING), (SQUAD,), (("ensembling", "ensembles"),)),
-        _by_depth("Figure 6a", "BERT", SNLI, "SNLI"),
-        _by_depth("Figure 6b", "BERT", SQUAD, "SQuAD 2.0"),
-        _by_depth("Figure 7a", "ALBERT", SNLI, "SNLI"),
-        _by_depth("Figure 7b", "ALBERT", SQUAD, "SQuAD 2.0"),
+        _by_depth("Figure 6a", "BERT", SNLI, "SNLI", claims=(*_INNER, *_DEEPER)),
+        _by_depth("Figure 6b", "BERT", SQUAD, "SQuAD 2.0", claims=(*_INNER, *_DEEPER)),
+        _by_depth("Figure 7a", "ALBERT", SNLI, "SNLI", claims=(*_INNER, *_DEEPER)),
+        _by_depth("Figure 7b", "ALBERT", SQUAD, "SQuAD 2.0", claims=(*_INNER, *_DEEPER)),
         _by_layers("Figure 8", "Accuracy on SST-2", SST2),
         Exhibit("Table 3", "Train, dev and test examples of the tasks", "sizes of tasks",
             tasks=TASKS),
@@ -100,7 +102,7 @@ KAO_2020 = Paper(
 )  # fmt: skip
 
 KAO_2021 = Paper(
-    "kao2021", KAO_B, TITLE, MODELS, STAND_INS, splits=SPLITS,
+    "kao2021", KAO_B, TITLE_2021, MODELS, STAND_INS, splits=SPLITS,
     exhibits=(
         Exhibit("Table 1", "The models", "models"),
         _by_depth("Figure 2", "BERT", SST2, "SST-2", claims=_DECODED),

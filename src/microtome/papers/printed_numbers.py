@@ -14,6 +14,7 @@ class PaperFigure:
     """One number of a paper. ``columns`` say which of our rows it is to be compared with.
 
     ``n`` is how many rows the paper scored, where that is known: it is compared with as many.
+    ``exhibit`` is the figure that shows what a number of the running text is about.
     """
 
     paper: str
@@ -28,6 +29,7 @@ class PaperFigure:
     note: str = ""
     suspect: bool = False
     n: int | None = None
+    exhibit: str = ""
 
     @property
     def source(self) -> str:
@@ -158,12 +160,13 @@ def _quoted() -> Iterator[PaperFigure]:
     base = "bert-base-uncased"
     heads = "Disabling self-attention heads, results"
     patterns = "BERT's self-attention patterns, results"
-    gain = "best single head disabled, picked on the rows it is reported on"
     for experiment, paper, place, task, metric, setting, printed, note in (
         ("decoding", KAO_B, "section 4.1", "sst2-sentence", "token accuracy",
          "token after [CLS], last depth", 59.0, "over the whole data set; model not named"),
-        ("head-disabling", KOVALEVA, heads, "stsb", "gain", gain, 0.1, "the smallest of all tasks"),
-        ("head-disabling", KOVALEVA, heads, "mrpc", "gain", gain, 1.2, "the largest of all tasks"),
+        ("head-disabling", KOVALEVA, heads, "stsb", "gain", _BEST_HEAD, 0.1,
+         "the smallest of all tasks"),
+        ("head-disabling", KOVALEVA, heads, "mrpc", "gain", _BEST_HEAD, 1.2,
+         "the largest of all tasks"),
         ("head-disabling", KOVALEVA, heads, "rte", "gain", "first layer disabled", 3.2,
          "about 9 of 277 examples, the best of 12 layers"),
         ("head-disabling", KOVALEVA, heads, "qnli", "gain", "a whole layer disabled", -0.2,
@@ -179,10 +182,19 @@ def _quoted() -> Iterator[PaperFigure]:
     ):  # fmt: skip
         n = None if experiment in _OTHER_ROWS else _SCORED[task]
         yield PaperFigure(
-            paper, place, experiment, base, task, metric, setting, share(printed), note=note, n=n
-        )
+            paper, place, experiment, base, task, metric, setting, share(printed), note=note, n=n,
+            exhibit=_SHOWN_IN.get((experiment, setting), ""),
+        )  # fmt: skip
 
 
+_BEST_HEAD = "best single head disabled, picked on the rows it is reported on"
+_SHOWN_IN = {
+    ("head-disabling", _BEST_HEAD): "Figure disableheadsall",
+    ("head-disabling", "first layer disabled"): "Figure disablelayers",
+    ("head-disabling", "a whole layer disabled"): "Figure disablelayers",
+    ("attention-patterns", "heterogeneous"): "Figure attentionbydataset",
+    ("reinitialization", "middle layers re-initialised, about 670 examples"): "Figure 1 c",
+}
 FIGURES: tuple[PaperFigure, ...] = (*_single_models(), *_ensembles(), *_quoted())
 
 _ALIASES = {

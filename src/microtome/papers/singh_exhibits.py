@@ -26,7 +26,7 @@ MATCHED_SIZES = Work(
     "reinitialization", (SST2, QNLI), _SEEDS, demo=_FEWER,
     small=_SMALL, paper={"fractions": [MATCHED]},
 )  # fmt: skip
-PROBING = Work("frozen-probing", TASKS, _SEEDS, {**_DEMO, "seeds": [0]}, _SMALL, _PAPER)
+PROBING = Work("frozen-probing", TASKS, _SEEDS, _DEMO, _SMALL, _PAPER)
 DRIFT = Work("weight-drift", TASKS, _SEEDS, _DEMO, _SMALL, _PAPER)
 
 _REINITIALIZED = "Re-initialised layers against the score"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from microtome.edits import Unshare
-from microtome.experiments.kit.learning import has_learnt, no_better
+from microtome.experiments.kit.learning import has_learnt, no_better, surely_learnt, unsure
 from microtome.experiments.kit.seed_curves import mean_of, sizes
 from microtome.experiments.kit.wording import percent
 from microtome.models.source import short_name
@@ -16,6 +16,7 @@ from microtome.runs import RunResult
 from microtome.views import TidyRow
 
 Key = tuple[str, str, str]  # experiment, model, task
+FIRST_SEED = 0  # of the model that is looked at where rows don't say
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,8 @@ class Measured:
         """What a pair's fine-tuned models score, where that is no better than one constant answer.
 
         For experiments that look at these models without scoring them. Of several training sizes
-        the largest decides: it is the one that claims are about.
+        the largest decides: it is the one that claims are about. The recipe must be sure to teach
+        the task, and the runs that are looked at must be better than a constant answer.
         """
         unedited = ("", Unshare().text)
         tuned = [r for r in self.of("finetuning", model, task) if r["edit"] in unedited]
@@ -70,9 +72,16 @@ class Measured:
         runs = [
             row for row in tuned if row["metric"] == metric and largest in (None, row["fraction"])
         ]
-        if not runs or has_learnt(runs):
+        if not runs:
             return ""
-        return f"the fine-tuned model's {metric} is {percent(mean_of(runs))}{no_better(runs)}"
+        seeds = {row.get("seed") for row in rows} & {run["seed"] for run in runs}
+        looked_at = [run for run in runs if run["seed"] in (seeds or {FIRST_SEED})] or runs
+        if not has_learnt(looked_at):
+            runs = looked_at
+        elif surely_learnt(runs):
+            return ""
+        why = no_better(runs) or unsure(runs)
+        return f"the fine-tuned model's {metric} is {percent(mean_of(runs))}{why}"
 
     def shown(self, exhibit: Exhibit, tasks: Mapping[str, str]) -> Measured:
         """What an exhibit shows: its tasks, by the names that they have here, and its models."""

@@ -105,8 +105,8 @@ class Replicated:
                 if task not in self.measured.whole:
                     continue
                 for figure in matching(model, task, experiment):
-                    place = figure.place.casefold() == self.exhibit.name.casefold()
-                    if figure.paper == paper.source and place:
+                    shown_in = (figure.exhibit or figure.place).casefold()
+                    if figure.paper == paper.source and shown_in == self.exhibit.name.casefold():
                         yield of_figure(figure, rows)
 
 

@@ -64,8 +64,15 @@ def _counted(found: Answer, n_learnt: int, n_pairs: int) -> Answer:
 
 
 def most_models(measured: Measured, single: Answers) -> Answer | None:
-    """Holds where it does for more than half of the models, doesn't where it doesn't for half."""
-    verdicts = [found.verdict for found in single.values()]
+    """Holds where it does for more than half of the models, doesn't where it doesn't for half.
+
+    For a model it does where it does on all of its tasks.
+    """
+    by_model: dict[str, list[bool | None]] = {}
+    for (model, _), found in single.items():
+        vote = None if found.verdict == CANT_TELL else found.verdict == HOLDS
+        by_model.setdefault(model, []).append(vote)
+    verdicts = [verdict(all_of(votes)) for votes in by_model.values()]
     n_holds, n_not = verdicts.count(HOLDS), verdicts.count(DOESNT_HOLD)
     half = len(verdicts) / 2
     holds = True if n_holds > half else False if n_not >= half else None
@@ -110,7 +117,7 @@ def average(measured: Measured, single: Answers) -> Answer | None:
 def same_heads(measured: Measured, single: Answers) -> Answer | None:
     """Heads that follow words of both sentences in every task that has pairs, model by model.
 
-    Holds where every model has one, doesn't where none has.
+    Holds where every model has one; that none has can't tell.
     """
     words, found = [], []
     for model in measured.models:
@@ -127,7 +134,7 @@ def same_heads(measured: Measured, single: Answers) -> Answer | None:
         words.append(f"{name_of(model)} in {' and '.join(by_task)}: {len(heads)} ({listed})")
     if not found:
         return None
-    holds = True if all(found) else None if any(found) else False
+    holds = True if all(found) else None
     return Answer(f"the same heads, {'; '.join(words)}", verdict(holds))
 
 
@@ -214,7 +221,7 @@ POOLED: Mapping[tuple[str, str], Callable[[Measured, Answers], Answer | None]] =
     ("decoding", "inner depths"): most_models,
     ("decoding", "control"): most_models,
     ("decoding", "fine-tuned"): most_models,
-    ("duplication", "gain"): every_task,
+    ("duplication", "gain"): most_models,
     ("ensembling", "ensembles"): most_models,
     ("reinitialization", "last layers"): every_task,
     ("frozen-probing", "peak"): every_task,

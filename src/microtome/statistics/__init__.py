@@ -32,6 +32,7 @@ from microtome.statistics.resampling import accuracy_interval, bootstrap
 from microtome.statistics.seeds import (
     INSEPARABLE,
     SeedDifference,
+    SeedScore,
     compare_seeds,
     detectable_difference,
     flip_spread,
@@ -68,6 +69,7 @@ __all__ = [
     "MaxT",
     "Metric",
     "SeedDifference",
+    "SeedScore",
     "SumMetric",
     "SweepGains",
     "accuracy",

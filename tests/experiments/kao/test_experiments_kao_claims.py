@@ -79,6 +79,7 @@ BASE = (0.80, 0.801, 0.802)
         ("repeat:0", "rule 1", (0.70, 0.80, 0.90), "can't tell"),
         ("last", "rule 2", (0.80, 0.801, 0.802), "holds"),
         ("last", "rule 2", (0.90, 0.901, 0.902), "doesn't hold"),
+        ("last", "rule 2", (0.8089, 0.809, 0.8091), "doesn't hold"),  # 0.8 points more
         ("last", "rule 2", (0.70, 0.80, 0.90), "can't tell"),
     ],
 )
@@ -91,6 +92,56 @@ def test_rules_of_thumb_are_judged_by_seeds(strategy, rule, scores, verdict):
     found = DUPLICATION.claims(unlearnt)[rule]
     assert (found.verdict, found.learnt) == ("can't tell", False)
     assert "80.1 %, no better than one constant answer (95.0 %)" in found.words
+
+
+PLUS_ONE, MORE = (0.80, 0.801, 0.802), (0.90, 0.901, 0.902)
+
+
+@pytest.mark.parametrize(
+    ("model", "by_depth", "verdict"),
+    [
+        ("bert-base-uncased", {5: MORE, 6: MORE}, "holds"),
+        ("bert-base-uncased", {5: PLUS_ONE, 6: MORE}, "doesn't hold"),
+        ("bert-base-uncased", {6: MORE}, "can't tell"),  # one more wasn't run
+        ("bert-base-uncased", {5: PLUS_ONE, 6: PLUS_ONE}, "can't tell"),
+        ("albert-base-v2", {5: PLUS_ONE, 6: MORE}, "holds"),
+        ("albert-base-v2", {5: MORE, 6: MORE}, "doesn't hold"),
+        ("albert-base-v2", {6: MORE}, "can't tell"),
+        ("albert-base-v2", {5: (0.83, 0.86, 0.93), 6: MORE}, "can't tell"),  # perhaps as good
+    ],
+)
+def test_one_more_layer_is_enough_or_not(model, by_depth, verdict):
+    rows = trained("baseline", 4, *BASE, model=model)
+    for n_layers, scores in by_depth.items():
+        rows += trained("first", n_layers, *scores, model=model)
+    assert DUPLICATION.claims(rows)["how many"].verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("model", "key"),
+    [
+        ("bert-large-uncased-whole-word-masking", "inner depths"),
+        ("albert-xlarge-v2", "deeper"),
+        ("albert-xxlarge-v2", "deeper"),
+    ],
+)
+def test_models_that_the_papers_except_have_no_verdict(model, key):
+    (deeper,) = depths(0.3)
+    deeper |= {"edit": "extend(6)", "layers": 6, "depth": 4}
+    rows = [*depths(*[0.5] * 5), deeper]
+    assert DECODING.claims([{**row, "model": model} for row in rows])[key].verdict is None
+    other = "albert-base-v2" if "albert" in model else "bert-base-uncased"
+    found = DECODING.claims([{**row, "model": other} for row in rows])[key]
+    assert found.verdict == "doesn't hold"
+
+
+def test_a_few_texts_can_not_tell():
+    rows = [{**row, "n_first": 4} for row in depths(*[0.9] * 5)]
+    found = DECODING.claims(rows)["inner depths"]
+    assert found.verdict == "can't tell"
+    assert found.words.endswith("4 texts are too few to tell")
+    many = [{**row, "n_first": 20} for row in rows]
+    assert DECODING.claims(many)["inner depths"].verdict == "holds"
 
 
 def picked(task, model, value, low, high):
@@ -116,6 +167,8 @@ def test_the_best_depth_is_judged_on_the_tasks_that_each_claim_is_about(ends, ga
     on_snli = DUPLICATION.claims(picked("snli", "albert-base-v2", *ends))
     assert on_snli["gain"].verdict == gain
     assert not on_snli.keys() & {"easy task", "bert-large"}
+    excepted = DUPLICATION.claims(picked("snli", "bert-large-uncased", *ends))
+    assert excepted["gain"].verdict is None
     on_sst2 = DUPLICATION.claims(picked("sst2-sentence", "bert-large-uncased", *ends))
     assert (on_sst2["gain"].verdict, on_sst2["easy task"].verdict) == (None, easy)
     assert on_sst2["bert-large"].verdict == large

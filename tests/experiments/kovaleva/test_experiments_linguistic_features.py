@@ -149,7 +149,7 @@ def test_difference_maps_are_differences(tmp_path, treebank):
             assert before["change"] is None
     same = rows_of(NAME, tuned, treebank=str(treebank), base=str(tuned))
     assert all(row["change"] == 0 for row in same if row["checkpoint"] == "finetuned")
-    assert "doesn't hold" in str(claims(same)["features"])
+    assert "no head pays more attention" in claims(same)["features"].words
 
 
 def attended(*by_layer, reach=0.01):
@@ -175,6 +175,32 @@ def test_special_tokens_are_first_layer_by_layer_or_not(by_layer, reach, verdict
     found = claims(attended(*by_layer, reach=reach))["special"]
     assert found.verdict == verdict
     assert words in found.words
+
+
+def changed(task, feature, gain):
+    """One head whose attention to a feature grew; special tokens receive 0.5."""
+    rows = [
+        row | {"task": task, "feature": feature if row["feature"] == "nouns" else row["feature"]}
+        for row in attended((0.5, 0.4, 0.1), (0.4, 0.5, 0.1))
+    ]
+    grown = {"change": gain, "change_low": gain - 0.001, "change_high": gain + 0.001,
+             "p_change": 0.001}  # fmt: skip
+    return [*rows[:2], rows[2] | grown, *rows[3:]]
+
+
+@pytest.mark.parametrize(
+    ("task", "feature", "gain", "verdict"),
+    [
+        ("mrpc", "nouns", 0.02, "holds"),
+        ("qnli", "negations", 0.02, "holds"),
+        ("qnli", "nouns", 0.02, "can't tell"),  # the paper names negation there
+        ("mrpc", "nouns", 0.4, "doesn't hold"),  # more than half of what [SEP] receives
+        ("sst2", "nouns", 0.02, None),  # the paper says nothing of it
+        ("micro-paraphrase", "objects", 0.02, "holds"),
+    ],
+)
+def test_increases_are_those_that_the_paper_names(task, feature, gain, verdict):
+    assert claims(changed(task, feature, gain))["features"].verdict == verdict
 
 
 def test_a_head_made_to_attend_to_subjects_is_found_on_the_gold_text(tmp_path):

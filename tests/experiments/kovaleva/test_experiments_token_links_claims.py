@@ -37,15 +37,16 @@ def treebank(tmp_path):
     return path
 
 
-def looked_at(task, **means):
+def looked_at(task, *, reach=0.02, **means):
     """Rows of [CLS] in the last layer, two heads around each mean."""
     kinds = {"sep": "[SEP]"} | {name: name for name in means if name != "sep"}
     common = {"link": "[CLS]", "direction": "from", "layer": 2, "control": None, "n": 9}
     return [
-        {**common, "task": task, "head": h, "feature": kinds[name], "attention": mean + step}
+        {**common, "task": task, "head": h, "feature": kinds[name], "attention": mean + step,
+         "low": mean + step - reach, "high": mean + step + reach}
         for name, mean in means.items()
         for h, step in enumerate((-0.01, 0.01))
-    ]
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -82,6 +83,23 @@ def test_candidates_are_diagonal_heads_or_not(candidates, verdict, words):
 )
 def test_where_cls_looks_is_judged_on_a_tasks_text(task, means, words):
     assert str(claims(looked_at(task, **means))["cls"]).startswith(words)
+
+
+def test_kinds_whose_intervals_meet_are_not_told_apart():
+    found = claims(looked_at("sst2", reach=0.2, sep=0.5, nouns=0.2))["cls"]
+    assert found.verdict == "can't tell"
+
+
+def test_as_many_diagonal_heads_are_compared_as_there_are_candidates():
+    """Twelve heads lead on one of four links each; they are the twelve most diagonal of thirty."""
+    rows = looked_at("sst2", sep=0.5, nouns=0.2) + [
+        {"link": link, "direction": direction, "layer": 0, "head": h, "task": "sst2",
+         "feature": None, "diagonal": 1 - h / 100, "attention": 0.9 if h // 3 == turn else 0.1}
+        for turn, (link, direction) in enumerate(
+            (link, direction) for link in ("verb-subject", "noun-pronoun") for direction in "ab")
+        for h in range(30)
+    ]  # fmt: skip
+    assert claims(rows)["diagonal"].verdict == "holds"
 
 
 def test_links_that_the_text_lacks_are_refused(model, treebank, tmp_path, capsys):

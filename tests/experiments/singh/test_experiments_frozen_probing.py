@@ -233,14 +233,15 @@ def test_a_regression_is_probed_too(tmp_path):
     assert experiment.views(part.rows)
 
 
-def made(values, *, task="qnli", encoder="pretrained", low=0.0, high=0.0):
+def made(values, *, task="qnli", encoder="pretrained", n_seeds=3):
     common = {"task": task, "model": "m", "feature": "cls", "fraction": 1.0, "n_train": 1000,
-              "metric": "accuracy", "primary": "accuracy", "seed": 0, "n": 500,
+              "metric": "accuracy", "primary": "accuracy", "n": 500,
               "recipe": "paper" if encoder != "reinitialized" else None}  # fmt: skip
     return [
         {**common, "encoder": encoder, "removed": k, "depth": 12 - k, "value": v, "low": v - 0.01,
          "high": v + 0.01, "delta": v - values[0], "delta_low": v - values[0] - 0.01,
-         "delta_high": v - values[0] + 0.01}
+         "delta_high": v - values[0] + 0.01, "seed": seed}
+        for seed in range(n_seeds)
         for k, v in enumerate(values)
     ]  # fmt: skip
 
@@ -260,6 +261,11 @@ def test_claims_are_judged_from_rows():
     assert str(measured(hurt + above)["peak"]).startswith("holds: 80.0 % with 2 removed, re-init")
     below = made([0.6, 0.6], encoder="reinitialized")
     assert str(measured(hurt + below)["peak"]).startswith("doesn't hold")
+    single = made([0.7, 0.75, 0.8, *[0.75] * 10], n_seeds=1)
+    assert (
+        measured(single + made([0.9, 0.9], encoder="reinitialized", n_seeds=1))["peak"].verdict
+        == "can't tell"
+    )
     idle = measured([row | {"constant_value": 0.9} for row in hurt] + above)["peak"]
     assert (idle.verdict, idle.words[-28:]) == ("can't tell", "one constant answer (90.0 %)")
     zero = [
@@ -267,6 +273,10 @@ def test_claims_are_judged_from_rows():
         for row in made([0.0] * 11 + [0.1, 0.1], task="cola")
     ]
     assert str(measured(zero)["cola"]) == "holds: 0 at 11 of 13 points (paper recipe)"
+    assert measured([row for row in zero if row["removed"] < 7])["cola"].verdict == "can't tell"
+    assert measured([row for row in zero if row["seed"] == 0])["cola"].verdict == "can't tell"
+    micro = made([0.5] * 13, task="micro-acceptability")
+    assert measured(micro)["cola"].verdict is None  # an accuracy, not Matthews
     falls = str(measured(made([0.9] * 6 + [0.6] * 7))["decline"])
     assert "the steepest step is from 5 to 6: −30.0" in falls
     assert falls.startswith("holds: ")
@@ -274,6 +284,10 @@ def test_claims_are_judged_from_rows():
     slope = made([0.9 - 0.02 * k for k in range(13)], task="sst2")
     assert str(measured(slope)["decline"]).startswith("holds: ")
     assert str(measured(made([0.9] * 13))["decline"]).startswith("can't tell")
+    assert measured(made([0.9] * 6 + [0.6] * 7, n_seeds=1))["decline"].verdict == "can't tell"
+    other = [row | {"value": 0.9 - 0.02 * row["removed"]} if row["seed"] else row
+             for row in made([0.9] * 6 + [0.6] * 7)]  # fmt: skip
+    assert measured(other)["decline"].verdict == "can't tell"  # seeds disagree
 
 
 @pytest.mark.parametrize(

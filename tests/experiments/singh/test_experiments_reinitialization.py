@@ -180,6 +180,10 @@ def test_claims_are_judged_from_rows():
     assert answer(made(curves(lambda k: 0.2 * (k > 8))), "qnli").startswith("on sst2: ")
     alone = made(curves(lambda k: 0.2 * (k > 8), noise=(0.0,)), task="qnli")
     assert answer(alone, "qnli").startswith("can't tell: ")
+    level = made(curves(lambda k: 0.001 * (k > 8)), task="qnli")  # no fall to speak of
+    assert answer(level, "qnli").startswith("can't tell: ")
+    shallow = [{k: 0.9 - 0.2 * (k > 1) + one for k in range(5)} for one in (0.0, 0.001, -0.001)]
+    assert answer(made(shallow, task="qnli", n_layers=4), "qnli").startswith("can't tell: ")
 
 
 @pytest.mark.parametrize(

@@ -182,6 +182,10 @@ def test_claims_are_judged_from_rows():
     )
     assert str(measured(made({1.0: rising[::-1]}))["depth"]).startswith("doesn't hold")
     assert str(measured(made({1.0: [1, 2, 1, 2, 1, 2]}))["depth"]).startswith("can't tell")
+    assert measured(made({1.0: rising}, n_seeds=1))["depth"].verdict == "can't tell"
+    assert measured(made({1.0: rising[:4]}))["depth"].verdict == "can't tell"  # four layers
+    falling = {1.0: [0.5 - i / 100 for i in range(6)], 0.1: [0.2 - i / 50 for i in range(6)]}
+    assert measured(made(falling))["data"].verdict == "can't tell"  # falls less steeply
     low = [d / 4 for d in rising]
     both = {1.0: rising, 0.1: low}
     words = "so in 3 of 3 seeds; all rows: mean 1.33"  # 8.0 / 6

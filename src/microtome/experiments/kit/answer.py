@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from microtome.papers.answer import CANT_TELL, DOESNT_HOLD, HOLDS, Answer, Unit, Verdict
-from microtome.statistics import SeedDifference
+from microtome.statistics import SeedDifference, SeedScore
 from microtome.statistics.seeds import ENOUGH_SEEDS
 from microtome.views import TidyRow, TidyRows
 
@@ -39,7 +39,7 @@ def answer(holds: bool | None, words: str, difference: SeedDifference | None = N
     return Answer(words, verdict(holds), difference.value, low, high)
 
 
-def _ends(difference: SeedDifference) -> tuple[float | None, float | None]:
+def _ends(difference: SeedDifference | SeedScore) -> tuple[float | None, float | None]:
     found = difference.interval
     return (None, None) if found is None else (found.low, found.high)
 
@@ -85,8 +85,8 @@ def enough_seeds(rows: TidyRows) -> bool:
     return len({row["seed"] for row in rows}) >= ENOUGH_SEEDS
 
 
-def above(found: SeedDifference, bound: float) -> bool | None:
-    """Whether a difference is sure to be above ``bound``; None where the seeds don't decide."""
+def above(found: SeedDifference | SeedScore, bound: float) -> bool | None:
+    """Whether a score or difference is surely above ``bound``; None where seeds don't decide."""
     return sure_above(*_ends(found), bound)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from microtome.experiments.kit.wording import percent
+from microtome.statistics import over_seeds
 from microtome.views import Series, TidyRow, TidyRows
 
 CONSTANT = "one constant answer"
@@ -28,6 +29,25 @@ def has_learnt(rows: TidyRows) -> bool:
         return True
     mean = sum(row["value"] for row in rows) / len(rows)
     return bool(mean > constant) and n_one_answer(rows) < len(rows)
+
+
+def surely_learnt(runs: TidyRows) -> bool:
+    """Whether trained runs of scores are sure to be better than one constant answer.
+
+    By Student's interval over seeds from three on; of fewer, by the interval of each over its rows.
+    """
+    constant = constant_of(runs)
+    if constant is None:
+        return True
+    found = over_seeds([run["value"] for run in runs]).interval
+    if found is not None:
+        return found.low > constant
+    return all(run["low"] is not None and run["low"] > constant for run in runs)
+
+
+def unsure(runs: TidyRows) -> str:
+    """After a score, in words: not sure to be better than one constant answer."""
+    return f", not surely better than {CONSTANT} ({percent(constant_of(runs) or 0.0)})"
 
 
 def n_one_answer(rows: Iterable[TidyRow]) -> int:

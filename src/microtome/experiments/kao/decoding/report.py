@@ -37,12 +37,13 @@ def deeper_rows(rows: TidyRows) -> list[TidyRow]:
 
 
 def half_as_deep_again(rows: TidyRows) -> TidyRow | None:
-    """The last state with half as many layers again, as ALBERT-base's six extra ones are, or more.
+    """The last state with half as many layers again, as ALBERT-base's six extra ones are.
 
-    None where no model was as deep.
+    Or with more, but less than twice as many; None where no model was as deep.
     """
-    enough = curve_rows(rows)[-1]["layers"] * (1 + MORE_LAYERS)
-    return next((row for row in deeper_rows(rows) if row["layers"] >= enough), None)
+    own = curve_rows(rows)[-1]["layers"]
+    enough = own * (1 + MORE_LAYERS)
+    return next((row for row in deeper_rows(rows) if enough <= row["layers"] < 2 * own), None)
 
 
 def views(rows: TidyRows) -> tuple[View, ...]:

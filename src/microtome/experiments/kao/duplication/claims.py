@@ -7,9 +7,11 @@ model hasn't learnt the task, nothing is judged.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from microtome.experiments.kao.duplication.depth_comparison import (
     OTHER_ROWS,
+    DepthComparison,
     TrainedDepth,
     baseline_not_learnt,
     baseline_of,
@@ -38,6 +40,7 @@ from microtome.statistics import SeedDifference, compare_seeds
 from microtome.views import TidyRows
 
 HARDLY = 0.01  # "hardly any" gain: less than a point
+NO_BENEFIT = 0.005  # "does not benefit": less than half a point, as no seeds can show that it's 0
 GAINING, EASY = ("squad2", "snli"), ("sst2", "sst2-sentence")
 SHARED = "albert"  # the models that the papers say need more than one layer
 
@@ -73,7 +76,7 @@ def _gain(rows: TidyRows) -> dict[str, Answer]:
     """The best depth, picked on other rows and seeds: sure to be better, or sure to be worse.
 
     On SST-2 the claim is that there is hardly any gain: its interval is below one point.
-    BERT-large's, that there is none: its interval is below 0.
+    BERT-large's, that there is none: its interval is below 0; it is excepted from the first.
     """
     words, honest = picked_finding(rows, "first"), picked_row(rows, "first", OTHER_ROWS)
     if not words:
@@ -82,11 +85,13 @@ def _gain(rows: TidyRows) -> dict[str, Answer]:
         return {"gain": Answer(words, CANT_TELL)}
     columns, ends = ("value", "low", "high"), (honest["low"], honest["high"])
     found = from_row(sure_above(*ends, 0.0), words, honest, columns)
-    answers = {"gain": judged(found, rows, GAINING)}
+    is_excepted = "bert-large" in _model(rows) and SHARED not in _model(rows)
+    gain = judged(found, rows, GAINING)
+    answers = {"gain": replace(gain, verdict=None) if is_excepted else gain}
     if is_about(rows, EASY):
         hardly = opposite(sure_above(*ends, HARDLY))
         answers["easy task"] = judged(from_row(hardly, words, honest, columns), rows, EASY)
-    if "bert-large" in _model(rows) and SHARED not in _model(rows):
+    if is_excepted:
         answers["bert-large"] = from_row(opposite(sure_above(*ends, 0.0)), words, honest, columns)
     return answers
 
@@ -94,29 +99,36 @@ def _gain(rows: TidyRows) -> dict[str, Answer]:
 def _how_many(rows: TidyRows, depths: Sequence[TrainedDepth]) -> dict[str, Answer]:
     """How many more layers are better, after correction for all depths that were tried.
 
-    BERT: holds where one is. ALBERT: holds where one isn't, and more are. Can't be told where no
-    depth is better.
+    BERT: holds where one is. ALBERT: holds where one isn't. Where others are better, but one isn't,
+    it decides if the best of them is sure to be better than it; without a run of one, or where no
+    depth is better, it can't be told.
     """
     first = [each for each in compare_depths(depths) if each.depth.strategy == "first"]
     if not first:
         return {}
     best = max(first, key=lambda each: each.difference.value)
-    added = best.depth.n_layers - best.baseline.n_layers
-    better = {
-        each.depth.n_layers - each.baseline.n_layers for each in first if each.verdict == "better"
-    }
-    holds = None
-    if better:
-        holds = 1 not in better if SHARED in _model(rows) else 1 in better
+    added = _added(best)
+    one = next((each for each in first if _added(each) == 1), None)
+    one_is_enough = None
+    if one is not None and one.verdict == "better":
+        one_is_enough = True
+    elif one is not None and best.verdict == "better":
+        is_behind = above(compare_seeds(best.depth.scores, one.depth.scores), 0.0)
+        one_is_enough = False if is_behind else None
+    holds = opposite(one_is_enough) if SHARED in _model(rows) else one_is_enough
     words = f"highest mean with {added} more; {best.sentence}"
     return {"how many": answer(holds, words, best.difference)}
+
+
+def _added(compared: DepthComparison) -> int:
+    return compared.depth.n_layers - compared.baseline.n_layers
 
 
 def _rules(depths: Sequence[TrainedDepth], baseline: TrainedDepth) -> dict[str, Answer]:
     """Rules 1 and 2, by the mean over all depths that were tried, seeds against seeds.
 
     One layer many times: holds where that is sure to be worse than the baseline. The last layers:
-    holds where they are sure to bring less than a point.
+    holds where they are sure to bring less than half a point.
     """
     answers = {}
     for strategy in dict.fromkeys(depth.strategy for depth in depths):
@@ -126,7 +138,7 @@ def _rules(depths: Sequence[TrainedDepth], baseline: TrainedDepth) -> dict[str, 
         if strategy.startswith(REPEAT):
             answers["rule 1"] = answer(opposite(above(change, 0.0)), words, change)
         elif strategy == "last":
-            answers["rule 2"] = answer(opposite(above(change, HARDLY)), words, change)
+            answers["rule 2"] = answer(opposite(above(change, NO_BENEFIT)), words, change)
     return answers
 
 

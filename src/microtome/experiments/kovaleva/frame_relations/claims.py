@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from microtome.experiments.kit.answer import from_row, unlearnt, verdict
+from microtome.experiments.kit.answer import from_row, opposite, sure_above, unlearnt, verdict
 from microtome.experiments.kit.head_tables import name_of
 from microtome.experiments.kit.wording import change, counted
 from microtome.experiments.kovaleva.frame_relations.report import (
@@ -31,8 +31,8 @@ def claims(rows: TidyRows) -> dict[str, Answer]:
 def _heads(rows: TidyRows) -> Answer:
     """Heads beyond the same offset without a link, corrected for looking at all of them.
 
-    Holds where there are some, at most 5 % of all; doesn't hold where there are more. Where there
-    is none, a few exemplars can't tell. The interval is Wilson's over heads.
+    Holds where there are some, surely at most 5 % of all; doesn't hold where there are surely more.
+    Where there is none, a few exemplars can't tell. The interval is Wilson's over heads.
     """
     forwards, linked = forward(rows), linked_heads(rows)
     ends = wilson(len(linked), len(forwards))
@@ -43,7 +43,8 @@ def _heads(rows: TidyRows) -> Answer:
         return Answer(words, CANT_TELL, *shares, unit="%")
     names = ", ".join(name_of(row) for row in linked[:5])
     words = f"{len(linked)} of {len(forwards)} beyond the offset ({names})"
-    return Answer(words, verdict(len(linked) / len(forwards) <= FEW), *shares, unit="%")
+    holds = opposite(sure_above(ends.low, ends.high, FEW))
+    return Answer(words, verdict(holds), *shares, unit="%")
 
 
 def _importance(rows: TidyRows) -> Answer:

@@ -21,13 +21,14 @@ def claims(rows: TidyRows) -> dict[str, Answer]:
 
     The gain holds where its interval over seeds is above 0, and decides nothing where a constant
     answer does as well as the fine-tuned model. A random start below the pre-trained model alone
-    holds where that difference's interval is below 0.
+    holds where that difference's interval is below 0, and decides nothing in the same case.
     """
     gain = difference(rows, "finetuned", "pretrained")
     constant = _constant_answer(rows)
     holds = None if constant else above(gain, 0.0)
     random = difference(rows, "random", "pretrained")
-    below = answer(opposite(above(random, 0.0)), said(random), random)
+    falls = None if constant else opposite(above(random, 0.0))
+    below = replace(answer(falls, said(random), random), learnt=not constant)
     words = f"{said(gain)} on this task against untrained heads{constant}"
     return {
         "gain": replace(answer(holds, words, gain), learnt=not constant),

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from microtome.experiments.kit.answer import from_row, opposite, sure_above, verdict
+from microtome.experiments.kit.answer import (
+    IN_PLACE_OF,
+    from_row,
+    judged,
+    opposite,
+    sure_above,
+    verdict,
+)
 from microtome.experiments.kit.head_tables import name_of
 from microtome.experiments.kit.wording import change, percent
 from microtome.experiments.kovaleva.linguistic_features.report import (
@@ -14,8 +21,14 @@ from microtome.experiments.kovaleva.linguistic_features.report import (
     layer_mean,
     main_rows,
 )
-from microtome.papers.answer import CANT_TELL, DOESNT_HOLD, Answer
+from microtome.papers.answer import CANT_TELL, Answer
 from microtome.views import TidyRows
+
+# The features whose attention the paper found to increase, by task.
+INCREASED = {
+    "mrpc": ("nouns", "objects"), "rte": ("nouns", "objects"), "qqp": ("nouns", "objects"),
+    "qnli": ("negations",),
+}  # fmt: skip
 
 
 def claims(rows: TidyRows) -> dict[str, Answer]:
@@ -23,7 +36,7 @@ def claims(rows: TidyRows) -> dict[str, Answer]:
     main = main_rows(rows)
     answers = {"special": _on_special(main)}
     if any(row["change"] is not None for row in main):
-        answers["features"] = _increases(main)
+        answers["features"] = judged(_increases(main), rows, tuple(INCREASED))
     return answers
 
 
@@ -80,8 +93,9 @@ def _centre(rows: TidyRows, name: str, layers: Sequence[int]) -> float:
 def _increases(rows: TidyRows) -> Answer:
     """Which features gain attention through fine-tuning, beyond chance over all heads.
 
-    Holds where one does, and the largest gain is sure to be less than half of what a special token
-    receives; doesn't hold where none gains, or one gains more.
+    Holds where one that the paper names for the task does, and the largest gain is sure to be less
+    than half of what a special token receives; doesn't hold where one gains more. That none gains
+    can't tell.
     """
     compared = [r for r in rows if r["feature"] not in SPECIAL and r["change"] is not None]
     increased = [row for row in compared if row["change"] > 0 and has_changed(row)]
@@ -89,7 +103,7 @@ def _increases(rows: TidyRows) -> Answer:
         return Answer(
             "no head pays more attention to any feature"
             f" (5 % over all heads of a feature, {len(compared)} comparisons)",
-            DOESNT_HOLD,
+            CANT_TELL,
         )
     special = max(layer_mean(rows, name) for name in SPECIAL if name in features_in(rows))
     best = max(increased, key=lambda row: row["change"])
@@ -101,4 +115,13 @@ def _increases(rows: TidyRows) -> Answer:
         f" ({best['feature']}, head {name_of(best)}), where a special token receives"
         f" {percent(special)} on average"
     )
-    return from_row(opposite(much), words, best, columns)
+    holds = opposite(much)
+    if holds and not {row["feature"] for row in increased} & _named_for(rows):
+        holds = None
+    return from_row(holds, words, best, columns)
+
+
+def _named_for(rows: TidyRows) -> set[str]:
+    """The features that the paper names for a task, or for those in whose place it is."""
+    task = rows[0].get("task", "")
+    return {name for each in (task, *IN_PLACE_OF.get(task, ())) for name in INCREASED.get(each, ())}

@@ -41,9 +41,9 @@ def leading(rows: TidyRows) -> Any:  # noqa: ANN401  # a row
     return max(rows, key=lambda row: -2.0 if row["excess"] is None else row["excess"])
 
 
-def cls_means(rows: TidyRows) -> dict[str, float]:
+def cls_means(rows: TidyRows, column: str = "attention") -> dict[str, float]:
     """What [CLS] gives each kind of token in the last layer, over its heads; most first."""
-    means = {kind: fmean(row["attention"] for row in kept) for kind, kept in _by_kind(rows).items()}
+    means = {kind: fmean(row[column] for row in kept) for kind, kept in _by_kind(rows).items()}
     return dict(sorted(means.items(), key=lambda item: -item[1]))
 
 

@@ -9,9 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-from microtome.experiments.kit.answer import is_about, judged, unlearnt, verdict
+from microtome.experiments.kit.answer import (
+    above,
+    enough_seeds,
+    is_about,
+    judged,
+    unlearnt,
+    verdict,
+)
 from microtome.experiments.kit.learning import constant_of, has_learnt, no_better, not_learnt
-from microtome.experiments.kit.seed_curves import by_place, mean_of, sizes
+from microtome.experiments.kit.seed_curves import by_place, difference, mean_of, sizes
 from microtome.experiments.kit.wording import change, percent, points
 from microtome.experiments.singh.frozen_probing.report import probed, recipes, reinitialized
 from microtome.papers.answer import CANT_TELL, Answer
@@ -20,6 +27,7 @@ from microtome.views import TidyRow, TidyRows
 FALLS = 0.02  # a curve that falls less has no shape to tell of
 ZERO = 0.005  # a correlation that prints as 0.00
 PAPERS_LAYERS = 12  # "at the sixth layer" is about BERT-base
+PAPERS_POINTS = 11  # of CoLA's curve: 1 to 11 layers removed
 STEEP_AT = 6
 TASKS = ("sst2", "sst2-sentence", "qnli")
 
@@ -28,14 +36,14 @@ SeedCurve = Mapping[int, list[TidyRow]]  # removed layers → a row per seed
 
 def claims(rows: TidyRows) -> dict[str, Answer]:
     """What frozen layers know, as the paper's own recipe sees it where it was run."""
-    recipe, task = recipes(rows)[0], rows[0].get("task")
+    recipe = recipes(rows)[0]
     curves = {size: by_place(probed(rows, recipe, size), "removed") for size in sizes(rows)}
     probed_sizes = [size for size, curve in curves.items() if curve]
     curve = curves[probed_sizes[0]]
     # Peaks are compared at a size that both experiments have, where there is one.
     shared = next((size for size in probed_sizes if reinitialized(rows, size)), probed_sizes[0])
     answers = {
-        "decline": judged(_decline(curve, task), rows, TASKS),
+        "decline": judged(_decline(curve, is_about(rows, ("qnli",))), rows, TASKS),
         "peak": _peak(curves[shared], by_place(reinitialized(rows, shared), "removed")),
     }
     if 2 in curve:
@@ -50,8 +58,8 @@ def claims(rows: TidyRows) -> dict[str, Answer]:
 def _zero_points(rows: TidyRows, curve: SeedCurve, recipe: str) -> Answer:
     """Holds where the mean correlation prints as 0.00 at all but two points of the curve.
 
-    An embedded task in CoLA's place shows its accuracy: there a point is 0 where the answers are
-    no better than one constant answer.
+    Of as many points as the paper's, and three seeds; fewer decide nothing. An embedded task in
+    CoLA's place shows its accuracy, and has no verdict.
     """
     is_matthews = curve[min(curve)][0]["metric"] == "matthews"
     n_zero = sum(
@@ -60,7 +68,9 @@ def _zero_points(rows: TidyRows, curve: SeedCurve, recipe: str) -> Answer:
     )
     what = "0" if is_matthews else "no better than one constant answer"
     words = f"{what} at {n_zero} of {len(curve)} points ({recipe} recipe)"
-    found = Answer(words, verdict(len(curve) - n_zero <= 2), n_zero / len(curve), unit="%")
+    enough = len(curve) >= PAPERS_POINTS and all(map(enough_seeds, curve.values()))
+    holds = len(curve) - n_zero <= 2 if enough else None
+    found = Answer(words, verdict(holds) if is_matthews else None, n_zero / len(curve), unit="%")
     return judged(found, rows, ("cola",))
 
 
@@ -77,10 +87,11 @@ def _top_layers(without_two: Sequence[TidyRow]) -> Answer:
     return Answer(words, verdict(holds), mean, low, high)
 
 
-def _decline(curve: SeedCurve, task: str | None) -> Answer:
+def _decline(curve: SeedCurve, of_qnli: bool) -> Answer:
     """Steep: half of the whole fall in one step; QNLI's is at the sixth of twelve layers.
 
-    A curve that falls by 2 points or less, or that isn't of all twelve layers, decides nothing.
+    A curve that isn't sure to fall by more than 2 points, or that isn't of all twelve layers, or
+    whose seeds disagree, decides nothing.
     """
     steps = list(pairwise(curve))
     if not steps:
@@ -88,9 +99,10 @@ def _decline(curve: SeedCurve, task: str | None) -> Answer:
     low, high = min(steps, key=lambda s: mean_of(curve[s[1]]) - mean_of(curve[s[0]]))
     fall = mean_of(curve[high]) - mean_of(curve[low])
     whole = mean_of(curve[max(curve)]) - mean_of(curve[min(curve)])
-    steep, holds = fall <= whole / 2, None
-    if whole < -FALLS and max(curve) == PAPERS_LAYERS:
-        holds = steep and high == STEEP_AT if task == "qnli" else not steep
+    holds = None
+    if list(curve) == list(range(PAPERS_LAYERS + 1)) and _falls(curve):
+        votes = {_is_as_in_the_paper(curve, seed, of_qnli) for seed in _seeds(curve)}
+        holds = votes.pop() if len(votes) == 1 else None
     words = (
         f"{points(whole)} points from {min(curve)} to {max(curve)} removed; the steepest step is"
         f" from {low} to {high}: {points(fall)}"
@@ -98,11 +110,33 @@ def _decline(curve: SeedCurve, task: str | None) -> Answer:
     return Answer(words, verdict(holds), fall)
 
 
+def _falls(curve: SeedCurve) -> bool:
+    """Whether the whole fall is sure to be more than 2 points; over seeds, three at least."""
+    whole = difference(curve[max(curve)], curve[min(curve)])
+    return above(whole, -FALLS) is False
+
+
+def _is_as_in_the_paper(curve: SeedCurve, seed: int, of_qnli: bool) -> bool:
+    """Whether one seed's curve falls in one steep step at the sixth layer (QNLI), or in none."""
+    one = {
+        place: next(row["value"] for row in runs if row["seed"] == seed)
+        for place, runs in curve.items()
+    }
+    fall, place = min((one[high] - one[low], high) for low, high in pairwise(one))
+    steep = fall <= (one[max(one)] - one[min(one)]) / 2
+    return steep and place == STEEP_AT if of_qnli else not steep
+
+
+def _seeds(curve: SeedCurve) -> set[int]:
+    return set.intersection(*({row["seed"] for row in runs} for runs in curve.values()))
+
+
 def _peak(frozen: SeedCurve, tuned: SeedCurve) -> Answer:
     """The highest score of frozen layers against that of re-initialised, fine-tuned ones.
 
     Holds where the runs' intervals are all below the others', doesn't hold where all are above;
-    decides nothing where those others are no better than one constant answer.
+    decides nothing where either are no better than one constant answer, or of fewer than three
+    seeds.
     """
     best = max(frozen, key=lambda removed: mean_of(frozen[removed]))
     numbers = f"{percent(mean_of(frozen[best]))} with {best} removed"
@@ -114,13 +148,16 @@ def _peak(frozen: SeedCurve, tuned: SeedCurve) -> Answer:
     # Only the probes' rows say what a constant answer scores: on the same rows.
     constant = {"constant_value": constant_of(frozen[best])}
     rivals = [{**row, **constant} for row in tuned[rival]]
-    if not has_learnt(rivals):
-        return unlearnt(f"{words}{no_better(rivals)}")
+    for runs in (frozen[best], rivals):
+        if not has_learnt(runs):
+            return unlearnt(f"{words}{no_better(runs)}")
     (frozen_low, frozen_high), (tuned_low, tuned_high) = (
         (min(row["low"] for row in peak), max(row["high"] for row in peak))
         for peak in (frozen[best], tuned[rival])
     )
     holds = True if frozen_high < tuned_low else False if tuned_high < frozen_low else None
+    if not (enough_seeds(frozen[best]) and enough_seeds(tuned[rival])):
+        holds = None
     gap = mean_of(frozen[best]) - mean_of(tuned[rival])
     ends = (frozen_low - tuned_high, frozen_high - tuned_low)
     return Answer(words, verdict(holds), gap, *ends)

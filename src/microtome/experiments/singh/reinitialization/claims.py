@@ -13,7 +13,6 @@ from microtome.experiments.kit.answer import (
     above,
     all_of,
     answer,
-    enough_seeds,
     is_about,
     judged,
     unlearnt,
@@ -38,6 +37,8 @@ HARDLY = 0.01  # "hardly matter": less than a point
 ABOUT_FIVE = (0.03, 0.07)  # "about 5 points"
 FLAT = 0.1  # "about linear": less than a tenth of the drop away from the chord
 MUCH_MORE = 9.5  # ten times the data, where a share was rounded to rows
+FALLS = 0.02  # a curve that falls less has no steepest step
+PAPERS_LAYERS = 12
 FIRST_LAYERS = 5  # QNLI fell when one of the first three, four or five layers went
 SST2 = ("sst2", "sst2-sentence")
 
@@ -135,22 +136,41 @@ def _little_data(rows: TidyRows, curves: Mapping[float, SeedCurve]) -> dict[str,
 def _steepest(rows: TidyRows, curves: Mapping[float, SeedCurve]) -> dict[str, Answer]:
     """Where each curve falls most in one step; among the first layers is what QNLI did.
 
-    Holds where every size does, doesn't hold where one doesn't; fewer than three seeds can't tell.
+    Of twelve layers, and of curves that are sure to fall: holds where that is so for every size and
+    seed, doesn't hold where it is so for no seed of one size.
     """
     n_layers = rows[0]["layers"]
-    texts, early = [], []
+    texts: list[str] = []
+    votes: list[bool | None] = []
     for size, curve in curves.items():
         steps = list(pairwise(curve))
         if not steps or any(high - low > 1 for low, high in steps):
             continue
         low, high = min(steps, key=lambda s: mean_of(curve[s[1]]) - mean_of(curve[s[0]]))
-        early.append(n_layers - high < FIRST_LAYERS)
+        votes.append(_is_early(curve, n_layers))
         fall = points(mean_of(curve[high]) - mean_of(curve[low]))
         texts.append(f"{size_name(size)}: most when layer {n_layers - high} goes ({fall} points)")
     if not texts:
         return {}
-    holds = all(early) if enough_seeds(rows) else None
+    holds = all_of(votes) if n_layers == PAPERS_LAYERS else None
     return {"qnli": judged(answer(holds, "; ".join(texts)), rows, ("qnli",))}
+
+
+def _is_early(curve: SeedCurve, n_layers: int) -> bool | None:
+    """Whether the steepest step is among the first layers, in all seeds; None: can't be told."""
+    whole = difference(curve[max(curve)], curve[min(curve)])
+    if above(whole, -FALLS) is not False:
+        return None
+    seeds = set.intersection(*({row["seed"] for row in runs} for runs in curve.values()))
+    found = set()
+    for seed in seeds:
+        one = {
+            place: next(row["value"] for row in runs if row["seed"] == seed)
+            for place, runs in curve.items()
+        }
+        _, place = min((one[high] - one[low], high) for low, high in pairwise(one))
+        found.add(n_layers - place < FIRST_LAYERS)
+    return found.pop() if len(found) == 1 else None
 
 
 def _straight(rows: TidyRows, curves: Mapping[float, SeedCurve]) -> dict[str, Answer]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from microtome.experiments.kit.answer import enough_seeds, is_about, verdict
+from microtome.experiments.kit.answer import above, all_of, enough_seeds, is_about, verdict
 from microtome.experiments.kit.seed_curves import by_seed, size_name, sizes
 from microtome.experiments.singh.weight_drift.report import (
     FEWEST_LAYERS,
@@ -17,15 +17,18 @@ from microtome.experiments.singh.weight_drift.report import (
     trends,
 )
 from microtome.papers.answer import CANT_TELL, Answer, Unit
+from microtome.statistics import over_seeds
 from microtome.views import TidyRows
+
+DECISIVE_LAYERS = 6  # a rank correlation of fewer is large by chance
 
 
 def claims(rows: TidyRows) -> dict[str, Answer]:
     """How far weights went, in the paper's terms.
 
     It grows with depth where the rank correlation of layer and distance is 0.5 or more in every
-    seed, and doesn't where it is 0 or less in every seed; the interval is from the seed with the
-    least to the one with the largest correlation.
+    seed, and doesn't where it is 0 or less in every seed; three seeds and six layers at least
+    decide. The interval is from the seed with the least to the one with the largest correlation.
     """
     curve = drift(rows, sizes_or_base(rows)[0])
     if len(curve) < FEWEST_LAYERS:
@@ -35,6 +38,8 @@ def claims(rows: TidyRows) -> dict[str, Answer]:
     rhos = trends(rows)
     grows = min(rhos) >= GROWS and steepness(curve) > 0
     holds = True if grows else False if max(rhos) <= 0 else None
+    if not enough_seeds(rows) or len(curve) < DECISIVE_LAYERS:
+        holds = None
     words = f"rank correlation of layer and distance {rho:+.2f}".replace("-", "−")
     depth = Answer(words, verdict(holds), rho, min(rhos), max(rhos), "")
     answers = {"depth": depth}
@@ -52,17 +57,23 @@ def _numbers(found: Answer) -> tuple[float | None, float | None, float | None, U
 def _with_data(rows: TidyRows, fractions: Sequence[float]) -> Answer:
     """Whether the curve shifts up and gets steeper with every larger size, seed by seed.
 
-    Holds where it does in all of three seeds or more, doesn't hold where it does in none.
+    Holds where the distance grows with depth at the largest size in each of three seeds or more,
+    and both the shift and the gain of steepness are sure over them, from each size to the next;
+    doesn't hold where one of these is sure to be the other way round.
     """
+    levels = [_means_and_slopes(of_seed, fractions) for of_seed in by_seed(rows).values()]
     votes = [
-        all(
-            more > less
-            for levels in _means_and_slopes(of_seed, fractions)
-            for more, less in pairwise(levels)
-        )
-        for of_seed in by_seed(rows).values()
+        slopes[0] > 0 and all(more > less for of in (means, slopes) for more, less in pairwise(of))
+        for means, slopes in levels
     ]
-    holds = None if any(votes) != all(votes) or not enough_seeds(rows) else all(votes)
+    gains = [
+        above(over_seeds([of_seed[which][i] - of_seed[which][i + 1] for of_seed in levels]), 0.0)
+        for which in (0, 1)
+        for i in range(len(fractions) - 1)
+    ]
+    holds = all_of(gains)
+    if holds and not all(votes):
+        holds = None
     numbers = "; ".join(
         f"{size_name(fraction)}: mean {mean:.3g}, steepness {slope:.3g}"
         for fraction, mean, slope in zip(
