@@ -98,6 +98,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim("initialization", "gain", "fine-tuned against pre-trained alone",
         "35.9 points higher on average", KOVALEVA, "Change in self-attention patterns",
         "the pre-trained model had an untrained classifier"),
+    Claim("initialization", "start", "fine-tuned from random weights, against pre-trained ones",
+        "consistently lower", KOVALEVA, "Change in self-attention patterns"),
     Claim("initialization", "random", "fine-tuned from random weights",
         "worse than pre-trained alone on STS-B and QNLI", KOVALEVA,
         "Change in self-attention patterns"),

@@ -76,7 +76,7 @@ KOVALEVA_2019 = Paper(
             "Pre-trained, random start and fine-tuned, task by task",
             "starts",
             (STARTS,),
-            claims=(("initialization", "gain"), ("initialization", "random")),
+            claims=tuple(("initialization", key) for key in ("gain", "start", "random")),
         ),
         Exhibit(
             "Figure 5",

@@ -229,6 +229,7 @@ POOLED: Mapping[tuple[str, str], Callable[[Measured, Answers], Answer | None]] =
     ("attention-patterns", "heterogeneous"): every_task,
     ("attention-drift", "layers"): every_task,
     ("initialization", "gain"): average,
+    ("initialization", "start"): every_task,
     ("linguistic-features", "special"): every_task,
     ("token-links", "overlap"): same_heads,
     ("head-disabling", "best head"): average,

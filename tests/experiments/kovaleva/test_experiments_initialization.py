@@ -131,9 +131,12 @@ def test_the_claims_are_judged_by_seeds():
     assert near.startswith("can't tell: +4")
     assert "a constant answer is indistinguishable from it" in near
     assert str(claims([*made, *scores("majority", [0.5])])["gain"]).startswith("holds: +4")
+    assert str(claims(made)["start"]).startswith("holds: −8")
+    crossed = [*scores("pretrained", low), *scores("random", high), *scores("finetuned", middle)]
+    assert str(claims(crossed)["start"]).startswith("doesn't hold: +4")
     best = [row | {"constant_value": 0.95} for row in made]  # the commonest label scores less
-    judged = claims([*best, *scores("majority", [0.5])])["gain"]
-    assert (judged.verdict, judged.learnt) == ("can't tell", False)
+    for judged in claims([*best, *scores("majority", [0.5])]).values():
+        assert (judged.verdict, judged.learnt) == ("can't tell", False)
     turned = [*scores("pretrained", low), *scores("random", middle), *scores("finetuned", high)]
     assert str(claims(turned)["random"]).startswith("doesn't hold")
     single = [*scores("pretrained", middle), *scores("random", [0.1]), *scores("finetuned", [0.8])]

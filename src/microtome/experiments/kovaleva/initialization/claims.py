@@ -1,4 +1,4 @@
-"""The paper's two claims about starts, on the task that was measured."""
+"""The paper's claims about starts, on the task that was measured."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ def claims(rows: TidyRows) -> dict[str, Answer]:
 
     The gain holds where its interval over seeds is above 0, and decides nothing where a constant
     answer does as well as the fine-tuned model. A random start below the pre-trained model alone
-    holds where that difference's interval is below 0, and decides nothing in the same case.
+    holds where that difference's interval is below 0, and decides nothing in the same case; nor
+    does one that is compared with the fine-tuned model.
     """
     gain = difference(rows, "finetuned", "pretrained")
     constant = _constant_answer(rows)
@@ -29,9 +30,12 @@ def claims(rows: TidyRows) -> dict[str, Answer]:
     random = difference(rows, "random", "pretrained")
     falls = None if constant else opposite(above(random, 0.0))
     below = replace(answer(falls, said(random), random), learnt=not constant)
+    start = difference(rows, "random", "finetuned")
+    lower = None if constant else opposite(above(start, 0.0))
     words = f"{said(gain)} on this task against untrained heads{constant}"
     return {
         "gain": replace(answer(holds, words, gain), learnt=not constant),
+        "start": replace(answer(lower, f"{said(start)}{constant}", start), learnt=not constant),
         "random": judged(below, rows, BELOW_IN_THE_PAPER),
     }
 
