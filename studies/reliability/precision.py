@@ -215,7 +215,10 @@ def measured(name: str, limit: int, root: Path) -> list[Moved]:
     folder = copied(about.folder(), torch.float32, root / "fp32" / name)
     rows = about.rows(limit)
     torch.set_num_threads(1)
-    before, table = outputs(folder, rows), rows_of(folder, about, limit, root / "fp32")
+    before, table = (
+        outputs(folder, rows),
+        rows_of(folder, about, limit, root / "runs" / "fp32" / name),
+    )
     scale = float(np.abs(before).max())
     plain = float(np.abs(padded(folder, rows) - before).max()) / scale
     moved = [Moved(name, "padded, plain transformers", plain)]
@@ -223,7 +226,7 @@ def measured(name: str, limit: int, root: Path) -> list[Moved]:
         torch.set_num_threads(2 if variant == "2 threads" else 1)
         other = copied(folder, dtype, root / variant / name)
         change = float(np.abs(outputs(other, rows) - before).max()) / scale
-        again = rows_of(other, about, limit, root / variant)
+        again = rows_of(other, about, limit, root / "runs" / variant / name)
         changes = (largest(table, again, columns) for columns in (SCORES, DELTAS))
         moved.append(Moved(name, variant, change, *changes, flips(table, again)))
     return moved
