@@ -105,7 +105,8 @@ REPORTS = (
         "replication", "A paper, replicated", "Three figures of Kovaleva et al. 2019 in the paper's"
         " order, with a verdict on every claim.",
         'replicate kovaleva2019 --models minilm --only "Figure atttypes"'
-        ' --only "Figure attentionbydataset" --only "Figure cosine" --out replication',
+        ' --only "Figure attentionbydataset" --only "Figure cosine" --fraction 1000 --epochs 3'
+        " --learning-rate 1e-4 --out replication",
     ),
 )  # fmt: skip
 
