@@ -41,6 +41,7 @@ class Judged:
     n: int | None
     seeds: tuple[int, ...]
     results: str  # the name of the stored rows
+    pairs: tuple[tuple[str, str], ...]  # models and tasks that the answer is about
 
 
 def store(folder: Path, name: str, command: str) -> StoredResults:
@@ -80,22 +81,25 @@ def judged(results: StoredResults) -> Iterator[Judged]:
     """
     answers = _answers(results.rows, results.request)
     for (experiment, model, task, key), answer in answers.items():
-        of_pairs = {(model, task)}
+        pairs = [(model, task)]
         if not model:  # over all that the claim is about
-            of_pairs = {
+            pairs = [
                 place[1:3]
                 for place, single in answers.items()
                 if (place[0], place[3]) == (experiment, key) and single.verdict is not None
-            }
+                if place[1]
+            ]
         rows = [
             row
             for row in results.rows
-            if row["experiment"] == experiment and (row["model"], row["task"]) in of_pairs
+            if row["experiment"] == experiment and (row["model"], row["task"]) in pairs
         ]
         counts = [int(row["n"]) for row in rows if row.get("n") is not None]
         seeds = {int(row["seed"]) for row in rows if row.get("seed") is not None}
         claim, n = _KNOWN[experiment, key], max(counts, default=None)
-        yield Judged(claim, answer, model, task, n, tuple(sorted(seeds)), results.name)
+        yield Judged(
+            claim, answer, model, task, n, tuple(sorted(seeds)), results.name, tuple(pairs)
+        )
 
 
 _KNOWN = {(claim.experiment, claim.key): claim for claim in CLAIMS}
@@ -183,28 +187,29 @@ def _runs_part() -> str:
 
 
 HEADLINES = (
-    ("decoding", "inner depths", "", ""),
-    ("decoding", "control", "", ""),
-    ("weight-drift", "depth", "minilm", "sst2"),
-    ("attention-patterns", "heterogeneous", "", ""),
-    ("attention-drift", "layers", "", ""),
+    ("nano-kao2021", "decoding", "inner depths", "", ""),
+    ("nano-kao2021", "decoding", "control", "", ""),
+    ("minilm-singh2020", "weight-drift", "depth", "minilm", "sst2"),
+    ("minilm-kovaleva2019", "initialization", "gain", "", ""),
+    ("minilm-kovaleva2019", "head-disabling", "best head", "", ""),
 )
-"""Claims that the README shows: as all embedded models and tasks together answer them, or one."""
+"""Claims that the README shows: of a run, as all of its models and tasks answer them, or one."""
 
 
 def headlines() -> str:
     """The README's table: what a paper says, and what was measured here."""
     known = {
-        (line.claim.experiment, line.claim.key, line.model, line.task): line
+        (line.results, line.claim.experiment, line.claim.key, line.model, line.task): line
         for results in stored_rows.stored()
         for line in judged(results)
     }
     rows = [["claim", "the paper", "here", "verdict"]]
     for line in (known[headline] for headline in HEADLINES):
-        claim, words = line.claim, line.answer.words
+        claim, answer = line.claim, line.answer
         what = f"{claim.what[:1].upper()}{claim.what[1:]}: {claim.words}"
-        here = f"{words} ({line.model} on {line.task})" if line.model else words
-        rows.append([what, claim.paper, here, line.answer.verdict or "–"])
+        models, tasks = (", ".join(dict.fromkeys(each)) for each in zip(*line.pairs, strict=True))
+        here = f"{answer.words} ({models} on {tasks})"
+        rows.append([what, claim.paper, here, answer.verdict or "–"])
     return _table(rows)
 
 
