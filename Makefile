@@ -60,7 +60,6 @@ studies: $(STAMP)/test
 	$(BIN)/python studies/trimming.py sst2 --text build/phrases.txt --steps 600 --layers 3 --rival 3
 	$(BIN)/python studies/trimming.py mrpc --steps 100 --layers 3 --rival 3
 	$(BIN)/python studies/healing_terms.py --text build/sentences.txt --seeds 0,1 --steps 100 --weights 0,0.3
-	$(BIN)/python studies/attention_patterns.py ../shared/data/glue build/attention-patterns
 	$(BIN)/python studies/fuzz --minutes 1
 	$(BIN)/python studies/reliability/siege.py --times 5
 	$(BIN)/python studies/reliability/soak.py --minutes 10 --pause 5

@@ -263,6 +263,13 @@ def headlines() -> str:
     return stored_results.headlines()
 
 
+def pattern_shares() -> str:
+    """Shares of attention patterns on four tasks, from stored rows."""
+    import results as stored_results
+
+    return stored_results.pattern_shares()
+
+
 def python_reference() -> str:
     """The public names, from their docstrings."""
     import python_reference as reference
@@ -283,6 +290,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "results-kovaleva": partial(results, "Kovaleva"),
     "results-field": predictors,
     "headlines": headlines,
+    "pattern-shares": pattern_shares,
     "python": python_reference,
 }
 

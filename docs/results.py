@@ -21,6 +21,11 @@ import stored_rows
 from stored_rows import StoredResults
 
 from microtome.experiments import FOLDERS
+from microtome.experiments.kovaleva.attention_patterns.report import (
+    SHORT,
+    of_all_maps,
+    with_interval,
+)
 from microtome.papers.answer import Answer, Verdict
 from microtome.papers.claims import CLAIMS, Claim
 from microtome.papers.exhibits import PAPERS
@@ -211,6 +216,27 @@ def headlines() -> str:
         here = f"{answer.words} ({models} on {tasks})"
         rows.append([what, claim.paper, here, answer.verdict or "–"])
     return _table(rows)
+
+
+PATTERNS = "minilm-kovaleva2019"
+
+
+def pattern_shares() -> str:
+    """Shares of attention patterns by task, as they are and corrected for the classifier."""
+    results = stored_rows.read(stored_rows.STORED / f"{PATTERNS}.parquet")
+    rows = [row for row in results.rows if row["experiment"] == "attention-patterns"]
+    lines = [["task", "examples", "", *SHORT]]
+    for task, own in stored_rows.grouped(rows, "task"):
+        whole = of_all_maps(own)
+        n = next(iter(whole.values()))["n"]
+        ends = (("share", "low", "high"), ("corrected", "corrected_low", "corrected_high"))
+        for kind, columns in zip(("classified", "corrected"), ends, strict=True):
+            shares = [
+                with_interval(whole[name], *columns) if name in whole else "–" for name in SHORT
+            ]
+            lines.append([task, f"{n:,}", kind, *shares] if kind == "classified" else
+                         ["", "", kind, *shares])  # fmt: skip
+    return _table(lines)
 
 
 def _counted(lines: Sequence[Judged]) -> str:
