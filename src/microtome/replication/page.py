@@ -19,7 +19,7 @@ from microtome.replication.drawings import DRAWINGS
 from microtome.replication.measured import Measured, measured_by, name_of
 from microtome.report.page import Page, Picture, Section, Status, first_picture
 from microtome.runs import RunResult
-from microtome.views import Card, Cell, Headline, Table, TidyRow, View
+from microtome.views import Bars, Card, Cell, Curve, Headline, Table, TidyRow, View
 
 _WORDS: tuple[Verdict, ...] = (HOLDS, DOESNT_HOLD, CANT_TELL)
 
@@ -233,9 +233,13 @@ def _headline(
 
 
 def _main_figure(made: Sequence[Replicated]) -> Picture | None:
-    """The first figure of the paper that is drawn; of one without figures nothing."""
-    drawn = (first_picture(each.views) for each in made)
-    return next((picture for picture in drawn if picture is not None), None)
+    """The first curve or bars of the paper, else its first figure; of one without figures nothing.
+
+    Several maps in one figure are more than a front page has room for.
+    """
+    drawn = [picture for each in made if (picture := first_picture(each.views)) is not None]
+    fit = (picture for picture in drawn if isinstance(picture, Curve | Bars))
+    return next(fit, drawn[0] if drawn else None)
 
 
 def _verdicts(lines: Sequence[Judgement]) -> Table:
