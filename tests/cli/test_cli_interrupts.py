@@ -49,7 +49,7 @@ def test_no_memory_is_a_line_and_no_bug(error, capsys, monkeypatch):
     said = capsys.readouterr().err
     assert said.count("\n") == 1
     assert said.startswith("microtome: out of memory")
-    assert "run the same command to resume" in said
+    assert "free some memory, then run the same command again" in said
     assert run(["list", "edits", "--json"]) == 1
     assert json.loads(capsys.readouterr().out)["error"]["kind"] == "OutOfMemory"
 

@@ -140,7 +140,8 @@ class TestCard:
         card = (
             models.save(model, tmp_path / "out", certificate=CERTIFICATE) / "README.md"
         ).read_text()
-        assert card.startswith("---\nlibrary_name: transformers\nlicense: apache-2.0\n")
+        front = "---\nlibrary_name: transformers\npipeline_tag: fill-mask\nlicense: apache-2.0\n"
+        assert card.startswith(front)
         for text in ("`base`", "1. `extend(4)`", "2. `disable(1.2)`", "Passed.", "28,976"):
             assert text in card
         assert "BertForMaskedLM.from_pretrained" in card

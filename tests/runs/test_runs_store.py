@@ -76,6 +76,14 @@ def test_a_folder_without_run_json_is_no_run(tmp_path):
             open_run(place)
 
 
+def test_a_folder_with_files_of_somebody_else_is_left_alone(tmp_path):
+    (tmp_path / "report.html").write_text("my thesis")
+    with pytest.raises(RequestError, match="is not empty and holds no run"):
+        finished_run(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+    assert (tmp_path / "report.html").read_text() == "my thesis"
+
+
 def test_temporary_files_of_a_kill_are_removed_and_never_read(tmp_path):
     finished_run(tmp_path)
     strays = [

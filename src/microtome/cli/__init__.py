@@ -36,7 +36,8 @@ def run(arguments: Sequence[str]) -> int:
         print_error(error.kind, error.message, error.hint, as_json=as_json)
         return error.exit_code
     except UsageError as error:
-        message = " ".join(error.format_message().split())  # type: ignore[attr-defined]
+        words = " ".join(error.format_message().split())  # type: ignore[attr-defined]
+        message = words.removesuffix(".")
         hint = f"see {_command_path(error)} --help"
         print_error(RequestError.__name__, message, hint, as_json=as_json)
         return RequestError.exit_code

@@ -140,6 +140,7 @@ def _tell_plan(console: Console, document: dict[str, Any], estimated: Estimate) 
 
 
 def _tell(console: Console, done: Done) -> None:
+    console.print(done.answer, markup=False)
     rows = [
         [each.exhibit.name, each.status, line.claim.what, line.about, line.answer.verdict]
         for each in done.exhibits

@@ -72,7 +72,8 @@ def _trained_here(result: RunResult) -> tuple[str, Path] | None:
 
 def _trained_step(result: RunResult, trial: str, folder: Path) -> Step:
     request = result.records[trial].request
-    rows = size_name(request["fraction"])
+    share = request["fraction"]
+    rows = "the training rows" if share == 1 else f"{size_name(share)} of the training rows"
     return Step(
         f"{result.request['model']} had no head for this task, so it was fine-tuned here on {rows}"
         f" (seed {request['seed']}). Everything above is about that checkpoint, which is"

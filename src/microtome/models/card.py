@@ -11,6 +11,13 @@ from microtome.models.provenance import Provenance
 if TYPE_CHECKING:
     from microtome.models.costs import Cost
 
+# A head of its own decides what a model is for, whatever its base was.
+_TAGS = {
+    "ForSequenceClassification": "text-classification",
+    "ForTokenClassification": "token-classification",
+    "ForQuestionAnswering": "question-answering",
+    "ForMaskedLM": "fill-mask",
+}
 _TEMPLATE = """\
 ---
 library_name: {library}
@@ -68,6 +75,8 @@ def model_card(
     license_id = license_of(provenance.path) if provenance else None
     rate = learning_rate_of(provenance.path) if provenance else None
     tag = pipeline_tag_of(provenance.path) if provenance else None
+    if loader is None:  # a folder of sentence-transformers is for what its base was for
+        tag = next((own for head, own in _TAGS.items() if architecture.endswith(head)), tag)
     return _TEMPLATE.format(
         library="transformers" if loader is None else "sentence-transformers",
         pipeline_tag=f"pipeline_tag: {tag}\n" if tag else "",

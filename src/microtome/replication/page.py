@@ -206,6 +206,11 @@ def _headline(
     decided = judged - counts.get(CANT_TELL, 0)
     if not judged:
         first = f"{len(made)} of {n_exhibits} exhibits are drawn; no claim is judged on these rows."
+    elif not decided and not any(line.answer.learnt for line in lines if line.answer.verdict):
+        first = (
+            "No model has learnt its task here, so none of the paper's claims is decided. Train on"
+            " more: --fraction (or --fractions), --epochs, --learning-rate."
+        )
     elif not decided:
         first = "These rows can't decide on any of the paper's claims."
     else:

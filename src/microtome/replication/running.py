@@ -25,6 +25,7 @@ class Done:
     report: Path
     result: RunResult
     exhibits: tuple[Replicated, ...]
+    answer: str
 
     def as_json(self) -> dict[str, Any]:
         """What ``replicate --json`` prints."""
@@ -61,5 +62,9 @@ def replicate(
     if plan.stored:
         trials = [*plan.trials, *plan.stored_trials(folder)]
         result = workers.run(trials, folder, request, notes=plan.notes())
-    report = write(replication_page(result), folder)
-    return Done(asked, folder, report, result, tuple(exhibits_of(result)))
+    page = replication_page(result)
+    assert page.headline is not None
+    return Done(
+        asked, folder, write(page, folder), result, tuple(exhibits_of(result)),
+        page.headline.sentence,
+    )  # fmt: skip

@@ -29,12 +29,14 @@ from microtome.runs.record import SCHEMA_VERSION, Record, check_schema, read_rec
 from microtome.runs.result import Need, non_finite
 from microtome.runs.trial import Trial
 
+LOCK = ".lock"
+
 
 class FolderLock:
     """An exclusive lock on ``folder/.lock``, held until ``release``."""
 
     def __init__(self, folder: Path) -> None:
-        self.path = folder / ".lock"
+        self.path = folder / LOCK
         # Not inheritable (Python's default): a worker never keeps the lock of a dead driver.
         self._descriptor = os.open(self.path, os.O_CREAT | os.O_RDWR, 0o666)
         try:
@@ -117,6 +119,7 @@ class Store:
         """Make the folder, keep other drivers out, remove what a kill left unfinished."""
         if self.folder.exists() and not self.folder.is_dir():
             raise RequestError(f"{self.folder} is a file, expected a new folder or that of a run")
+        self._check_ours()
         try:
             for name in FOLDERS:
                 (self.folder / name).mkdir(parents=True, exist_ok=True)
@@ -126,6 +129,18 @@ class Store:
                     files.remove(stray)
         except OSError as error:
             raise files.storage_error(error, self.folder) from error
+
+    def _check_ours(self) -> None:
+        """Refuse a folder with something of somebody else's in it: a report would replace files."""
+        if not self.folder.is_dir() or (self.folder / "run.json").exists():
+            return
+        ours = {*FOLDERS, LOCK}  # what a run has that was killed before run.json was written
+        names = (entry.name for entry in self.folder.iterdir())
+        if any(name not in ours and not name.startswith(files.TEMPORARY) for name in names):
+            raise RequestError(
+                f"the folder {self.folder} is not empty and holds no run; nothing is overwritten",
+                "give a new folder, or that of a run",
+            )
 
     def release(self) -> None:
         """Let other drivers in."""
@@ -198,8 +213,9 @@ class Store:
         try:
             run = json.loads(path.read_bytes())
         except (FileNotFoundError, NotADirectoryError) as error:
+            why = "it has no run.json" if self.folder.exists() else "there is no such folder"
             raise RequestError(
-                f"{self.folder} is not a run: it has no run.json", "give the folder of a run"
+                f"{self.folder} is not a run: {why}", "give the folder of a run"
             ) from error
         except (OSError, ValueError, RecursionError) as error:
             raise StorageError(f"{path} can't be read: {error}", "restore it") from error

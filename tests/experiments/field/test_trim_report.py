@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from microtome.experiments.field.trim.choice import Wish, cuts_of, recommended
+from microtome.experiments.field.trim.choice import Wish, cuts_of, nearest, recommended
 from microtome.experiments.field.trim.judging import mark_frontier
 from microtome.experiments.field.trim.report import finding, frontier, sentence, summary, views
 from support.trimming.judged_rows import row
@@ -107,7 +107,7 @@ def test_no_cut_qualifies_and_the_nearest_is_named():
     said = sentence([BASE, THREE, {**FOUR, "pick_low": -0.0235}], POINT)
     assert said.startswith("No cut is sure to lose less than 1 point")
     assert "The nearest: Keep layers 0, 2 to 3, 5 of 6" in said
-    assert "--lose 2.4 would accept it" in said
+    assert said.endswith("; by the rows that pick, --lose 2.4 would save it.")
 
 
 def test_the_named_loss_takes_the_nearest():
@@ -128,6 +128,13 @@ def test_the_nearest_of_those_that_are_fast_enough():
 def test_one_layer_is_said_in_the_singular():
     one = row("keep(4)", 1)
     assert sentence([BASE, one], POINT).startswith("Keep layer 4 of 6:")
+
+
+def test_the_nearest_cut_is_the_one_that_the_named_loss_would_save():
+    """Three layers and four are as good where it is picked: the faster one would be saved."""
+    rows = [BASE, {**THREE, "pick_low": -0.0235}, {**FOUR, "pick_low": -0.0235}]
+    assert nearest(rows, POINT) == rows[1]
+    assert recommended(rows, Wish(0.024)) == rows[1]
 
 
 def test_a_base_that_has_not_learnt_gets_no_cut():

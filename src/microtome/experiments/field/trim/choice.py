@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from microtome.experiments.kit import learning
@@ -77,9 +78,15 @@ def shallower(rows: TidyRows) -> list[TidyRow]:
 
 
 def nearest(rows: TidyRows, wish: Wish) -> TidyRow | None:
-    """The cut nearest to the wish: the best of those that are fast enough, else the fastest."""
-    cuts = shallower(rows)
-    fast = [cut for cut in cuts if is_fast(cut, wish)]
-    if fast:
-        return max(fast, key=lambda row: row["pick_low"])
-    return max(cuts, key=lambda row: row["speed"] or 0, default=None)
+    """What the smallest acceptable loss would get; the fastest, where none is fast enough."""
+    lose = acceptable(rows, wish)
+    if lose is not None:
+        return recommended(rows, Wish(lose, wish.speed))
+    return max(shallower(rows), key=lambda row: row["speed"] or 0, default=None)
+
+
+def acceptable(rows: TidyRows, wish: Wish) -> float | None:
+    """The smallest loss, in tenths of a point, that would be enough; None where none is fast."""
+    fast = [cut["pick_low"] for cut in shallower(rows) if is_fast(cut, wish)]
+    # Rounded up: what is named has to be enough.
+    return math.floor(1 - 1000 * max(fast) + 1e-9) / 1000 if fast else None

@@ -6,6 +6,7 @@ import math
 
 from microtome.experiments.field.trim.choice import (
     Wish,
+    acceptable,
     base_of,
     cuts_of,
     has_learnt,
@@ -35,7 +36,10 @@ def sentence(rows: TidyRows, wish: Wish) -> str:
     close = nearest(rows, wish)
     if close is None:
         return "Every cut gives one answer only: none is recommended."
-    return f"{_why_none(rows, wish)} The nearest: {_said_of_nearest(close, base, wish)}."
+    said = f"{_why_none(rows, wish)} The nearest: {_kept(close, base)}: {_price(close, base, wish)}"
+    lose = acceptable(rows, wish)
+    accept = "" if lose is None else f"; by the rows that pick, --lose {100 * lose:g} would save it"
+    return f"{said}{accept}."
 
 
 def _not_learnt(base: TidyRow) -> str:
@@ -99,14 +103,6 @@ def loss_in_words(lose: float) -> str:
     """What may be lost: 1 point, 2.5 points."""
     shown = f"{100 * lose:g}"
     return f"{shown} point" if shown == "1" else f"{shown} points"
-
-
-def _said_of_nearest(cut: TidyRow, base: TidyRow, wish: Wish) -> str:
-    said = f"{_kept(cut, base)}: {_price(cut, base, wish)}"
-    if not is_fast(cut, wish):
-        return said
-    # Rounded up: what is named has to be enough.
-    return f"{said}; --lose {math.floor(1 - 1000 * cut['pick_low'] + 1e-9) / 10:g} would accept it"
 
 
 def finding(rows: TidyRows, wish: Wish | None = None) -> str:

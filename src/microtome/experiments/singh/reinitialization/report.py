@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from microtome.experiments.kit.learning import constant_line, no_better, not_learnt
+from microtome.experiments.kit.learning import (
+    constant_line,
+    no_better,
+    not_learnt,
+    surely_learnt,
+)
 from microtome.experiments.kit.seed_curves import (
     TOP_AXIS,
     by_place,
@@ -93,7 +98,7 @@ def what_it_costs(rows: TidyRows, fraction: float | None = None) -> str:
     of_size = scores(rows, fraction or sizes(rows)[0])
     column = "layer" if rows[0]["side"] == "each" else "reinitialized"
     base = [row for row in of_size if row["reinitialized"] == 0]
-    if not base or not_learnt(base, ""):
+    if not base or not_learnt(base, "") or not surely_learnt(base):
         return ""
     arms = by_place([row for row in of_size if row["reinitialized"]], column)
     changes = {place: difference(runs, base).interval for place, runs in arms.items()}
