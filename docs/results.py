@@ -194,7 +194,7 @@ def _runs_part() -> str:
 HEADLINES = (
     ("nano-kao2021", "decoding", "inner depths", "", ""),
     ("nano-kao2021", "decoding", "control", "", ""),
-    ("minilm-singh2020", "weight-drift", "depth", "minilm", "sst2"),
+    ("minilm-singh2020", "reinitialization", "last layers", "minilm", "sst2"),
     ("minilm-kovaleva2019", "initialization", "gain", "", ""),
     ("minilm-kovaleva2019", "head-disabling", "best head", "", ""),
 )

@@ -73,7 +73,7 @@ def _trained_here(result: RunResult) -> tuple[str, Path] | None:
 def _trained_step(result: RunResult, trial: str, folder: Path) -> Step:
     request = result.records[trial].request
     share = request["fraction"]
-    rows = "the training rows" if share == 1 else f"{size_name(share)} of the training rows"
+    rows = "the training rows" if share == 1 else size_name(share)
     return Step(
         f"{result.request['model']} had no head for this task, so it was fine-tuned here on {rows}"
         f" (seed {request['seed']}). Everything above is about that checkpoint, which is"

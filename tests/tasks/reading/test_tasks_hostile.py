@@ -161,8 +161,14 @@ def squad(question: dict = QUESTION, title: str = "t") -> dict:
         ('{"data": [' + "[" * 100_000, "broken JSON"),
         ('{"data": [{"title": ' + "9" * 5_000 + "}]}", "broken JSON"),
         (json.dumps({"data": [squad(QUESTION | {"answers": ["c"]})]}), "answers without texts"),
-        (json.dumps({"meta": {"data": []}, "data": [squad()]}), 'expected one "data"'),
-        ('{"data": [], "data": ' + json.dumps([squad()]) + "}", 'expected one "data"'),
+        (
+            json.dumps({"meta": {"data": []}, "data": [squad()]}),
+            'expected an object with one "data"',
+        ),
+        (
+            '{"data": [], "data": ' + json.dumps([squad()]) + "}",
+            'expected an object with one "data"',
+        ),
     ],
 )
 def test_a_squad_file_is_read_whole_or_refused(tmp_path, content, said):

@@ -147,7 +147,8 @@ class Stepping:
                     return self._compared(step, rows, dropped)
                 return self._accumulated(share, self.examples.n_terms(rows), dropped)
             except (RuntimeError, MemoryError) as error:
-                if not is_out_of_memory(error) or self.micro_batch_size == 1:
+                is_full = isinstance(error, torch.OutOfMemoryError) or is_out_of_memory(error)
+                if not is_full or self.micro_batch_size == 1:
                     raise
             # Outside the except: its traceback would keep the tensors that didn't fit.
             self.family.model.zero_grad(set_to_none=True)
