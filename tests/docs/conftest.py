@@ -68,7 +68,7 @@ def things(tmp_path_factory):
     return place
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def in_this_process():
     """Trials run here unless told otherwise: workers have tests of their own."""
     with pytest.MonkeyPatch.context() as patch:
