@@ -28,8 +28,8 @@ DATA_OPTIONS = (
 def next_steps(result: RunResult, rows: Mapping[str, TidyRows]) -> tuple[Step, ...]:
     """The steps after a run; ``rows`` are those of each experiment by name.
 
-    Which checkpoint the rows speak of, the trim that goes on where a short one ended, the cut worth
-    making by hand, and the training that would heal it.
+    They name the checkpoint that was measured, the command of a longer trim, the cut to make by
+    hand, and the training that would heal it.
     """
     trained = _trained_here(result)
     steps = [] if trained is None else [_trained_step(result, *trained)]
