@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from microtome.experiments.kit.wording import change
@@ -28,6 +28,18 @@ def by_seed(rows: Iterable[TidyRow]) -> dict[Any, list[TidyRow]]:
     for row in rows:
         found.setdefault(row["seed"], []).append(row)
     return found
+
+
+def curves_by_seed(curve: Mapping[int, Sequence[TidyRow]]) -> list[dict[int, float]]:
+    """A curve for each seed that is at every place: place → score."""
+    seeds = set.intersection(*({row["seed"] for row in runs} for runs in curve.values()))
+    return [
+        {
+            place: next(row["value"] for row in runs if row["seed"] == seed)
+            for place, runs in curve.items()
+        }
+        for seed in sorted(seeds)
+    ]
 
 
 def values(rows: Iterable[TidyRow]) -> list[float]:

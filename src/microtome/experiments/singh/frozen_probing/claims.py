@@ -18,7 +18,13 @@ from microtome.experiments.kit.answer import (
     verdict,
 )
 from microtome.experiments.kit.learning import constant_of, has_learnt, no_better, not_learnt
-from microtome.experiments.kit.seed_curves import by_place, difference, mean_of, sizes
+from microtome.experiments.kit.seed_curves import (
+    by_place,
+    curves_by_seed,
+    difference,
+    mean_of,
+    sizes,
+)
 from microtome.experiments.kit.wording import change, percent, points
 from microtome.experiments.singh.frozen_probing.report import probed, recipes, reinitialized
 from microtome.papers.answer import CANT_TELL, Answer
@@ -101,7 +107,7 @@ def _decline(curve: SeedCurve, of_qnli: bool) -> Answer:
     whole = mean_of(curve[max(curve)]) - mean_of(curve[min(curve)])
     holds = None
     if list(curve) == list(range(PAPERS_LAYERS + 1)) and _falls(curve):
-        votes = {_is_as_in_the_paper(curve, seed, of_qnli) for seed in _seeds(curve)}
+        votes = {_is_as_in_the_paper(one, of_qnli) for one in curves_by_seed(curve)}
         holds = votes.pop() if len(votes) == 1 else None
     words = (
         f"{points(whole)} points from {min(curve)} to {max(curve)} removed; the steepest step is"
@@ -116,19 +122,11 @@ def _falls(curve: SeedCurve) -> bool:
     return above(whole, -FALLS) is False
 
 
-def _is_as_in_the_paper(curve: SeedCurve, seed: int, of_qnli: bool) -> bool:
+def _is_as_in_the_paper(one: Mapping[int, float], of_qnli: bool) -> bool:
     """Whether one seed's curve falls in one steep step at the sixth layer (QNLI), or in none."""
-    one = {
-        place: next(row["value"] for row in runs if row["seed"] == seed)
-        for place, runs in curve.items()
-    }
     fall, place = min((one[high] - one[low], high) for low, high in pairwise(one))
     steep = fall <= (one[max(one)] - one[min(one)]) / 2
     return steep and place == STEEP_AT if of_qnli else not steep
-
-
-def _seeds(curve: SeedCurve) -> set[int]:
-    return set.intersection(*({row["seed"] for row in runs} for runs in curve.values()))
 
 
 def _peak(frozen: SeedCurve, tuned: SeedCurve) -> Answer:

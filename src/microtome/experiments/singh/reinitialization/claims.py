@@ -21,6 +21,7 @@ from microtome.experiments.kit.answer import (
 from microtome.experiments.kit.learning import has_learnt, not_learnt
 from microtome.experiments.kit.seed_curves import (
     by_place,
+    curves_by_seed,
     difference,
     mean_of,
     said,
@@ -161,13 +162,8 @@ def _is_early(curve: SeedCurve, n_layers: int) -> bool | None:
     whole = difference(curve[max(curve)], curve[min(curve)])
     if above(whole, -FALLS) is not False:
         return None
-    seeds = set.intersection(*({row["seed"] for row in runs} for runs in curve.values()))
     found = set()
-    for seed in seeds:
-        one = {
-            place: next(row["value"] for row in runs if row["seed"] == seed)
-            for place, runs in curve.items()
-        }
+    for one in curves_by_seed(curve):
         _, place = min((one[high] - one[low], high) for low, high in pairwise(one))
         found.add(n_layers - place < FIRST_LAYERS)
     return found.pop() if len(found) == 1 else None
